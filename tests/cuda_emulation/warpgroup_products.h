@@ -32,7 +32,7 @@ struct WarpgroupProducts {
   bool hides_copies = false;  // the thread has waited for copies, and not shown them to products
 };
 
-// Of the running thread.
+// Those of the running thread.
 WarpgroupProducts& OwnProducts();
 
 }  // namespace zg::emulation

@@ -99,7 +99,7 @@ class Minutes(unittest.TestCase):
         self.assertIn("ops.add.log", files)
         self.assertRegex(files["summary.md"], r"(?m)^\| environment \| 1 \| 0 \| 0 \| 0 \|$")
         self.assertRegex(files["summary.md"], rf"(?m)^- kernel_bench, .*: not run, {more}$")
-        self.assertIn("\n| kernel attention | 0.18 ms | - | - |  |\n", files["summary.md"])
+        self.assertIn("\n| kernel attention | 0.184 ms | - | - |  |\n", files["summary.md"])
         self.assertTrue(done.stdout.split("\n\n# GPU check\n")[1].startswith("\n- A GPU, driver 580.1, 1 GiB\n"))
 
         self.unpack("second")
@@ -112,9 +112,9 @@ class Minutes(unittest.TestCase):
         self.assertEqual({entry["status"] for entry in checks.values()}, {"passed", "skipped"})
         self.assertIn("ops.add.log", files)  # from the first machine
         summary = files["summary.md"]
-        self.assertIn("\n| kernel attention | 0.18 ms | 0.24 ms | 1.33 |  |\n", summary)
-        self.assertIn("\n| kernel linear head | 3.93 ms | 12.3 ms | 3.13 | **slow** |\n", summary)
-        self.assertIn("\n- **slow** kernel linear head: 12.3 ms, expected 3.93\n", summary)
+        self.assertIn("\n| kernel attention | 0.184 ms | 0.24 ms | 1.30 |  |\n", summary)
+        self.assertIn("\n| kernel linear head | 3.92 ms | 12.3 ms | 3.14 | **slow** |\n", summary)
+        self.assertIn("\n- **slow** kernel linear head: 12.3 ms, expected 3.92\n", summary)
         self.assertRegex(summary, r"(?m)^products, head .* 12.30$")
         self.assertLess(len(summary.splitlines()), 90)
         self.assertIn(summary, done.stdout)

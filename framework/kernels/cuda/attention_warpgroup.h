@@ -7,7 +7,7 @@
 
 namespace zg::cuda {
 
-// Of the current device.
+// Whether the current device has them.
 bool HasWarpgroupProducts();
 
 // Operands must be those that attention_tensor_core.cuh takes.

@@ -62,7 +62,7 @@ void WaitForProducts() {
 }
 inline void ShowToProducts() { emulation::ShowToProducts(); }
 inline void Pin(float (&)[8][4]) {}
-// Of an address alone.
+// Here it is the address alone.
 inline uint64_t TileDescriptor(const void* shared) {
   return reinterpret_cast<uintptr_t>(shared) / 16;
 }
