@@ -91,6 +91,8 @@ CLASSES = [
     Work("embeddings", r"embedding(_grad)?|add positions|sum positions|add tied gradients",
          "lists of positions are short with random tokens", extra_us=(40, 30)),
 ]
+# Measured on an H100, forward: the tensor cores are busy for 34 % of the time, the schedulers for 52 %. Each tile of 64
+# queries reads the keys and values that it sees from L2, 855 MB per layer, or 4.8 TB/s: blocks of 128 would read half.
 ATTENTION = [
     TileLoop("attention", "attention", (377, 377), 256, 2.03, "[sass] D 64, products of warpgroups, with the mask's path"),
     TileLoop("attention gradient: k, v", "attention_grad", (470, 470), 512, 2.8, "likewise; 168 registers: 3 blocks"),
