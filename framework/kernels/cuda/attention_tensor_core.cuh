@@ -67,7 +67,7 @@ __device__ inline void PackWeights(const float (&first)[4], const float (&second
 }
 
 // Tiles in shared memory with room for heads of kSize channels, and their products by the instructions
-// of warps (tensor_core.cuh). WarpgroupTiles (attention_warpgroup.cuh) has the same functions. There,
+// of warps (tensor_core.cuh). WarpgroupTiles (attention_warpgroup.cu) has the same functions. There,
 // products are asynchronous: a call starts a group of them, and its results may be used after Wait().
 template <int kChannels, typename T>
 struct WarpTiles {
