@@ -29,8 +29,7 @@ HOT_KERNELS = {
     # Four warps of 32: 128 registers are 4 blocks on a multiprocessor, 168 are 3, 176 to 255 are 2.
     "AttentionTensorCoreKernel<WarpTiles<64,*>": Limits(128),
     "AttentionTensorCoreKernel<WarpTiles<128,*>": Limits(168),
-    # One spilled register is the price of a third block.
-    "AttentionKeyGradTensorCoreKernel<WarpTiles<64,*>": Limits(168, stack_bytes=8),
+    "AttentionKeyGradTensorCoreKernel<WarpTiles<64,*>": Limits(168),
     "AttentionKeyGradTensorCoreKernel<WarpTiles<128,*>": Limits(255),
     "AttentionQueryGradTensorCoreKernel<WarpTiles<64,*>": Limits(168),
     "AttentionQueryGradTensorCoreKernel<WarpTiles<128,*>": Limits(168),

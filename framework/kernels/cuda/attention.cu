@@ -42,8 +42,8 @@ bool UsesTensorCores(const AttentionShape& shape, const Pointers*... pointers) {
          AreAligned(16, pointers...);
 }
 
-bool UsesWarpgroups(const AttentionShape& shape) {
-  return shape.head_size > 32 && shape.head_size <= 64 && HasWarpgroupProducts();
+bool UsesWarpgroups(const AttentionCall& call) {
+  return call.head_size > 32 && call.head_size <= 64 && HasWarpgroupProducts();
 }
 
 // Tiles of kSize channels in f32, and one tile of scores if there is one.
@@ -53,11 +53,13 @@ TileLaunch LaunchTiles(int num_tiles) {
   const int64_t floats = num_tiles * Geometry::kTileFloats + Geometry::kScoreFloats;
   return {TileOf(kSize), dim3(kSide, kSide), floats * static_cast<int64_t>(sizeof(float))};
 }
+
 template <typename T>
-Status RunForward(const AttentionArrays<T>& arrays, const AttentionShape& shape, void* stream) {
+Status RunForward(const AttentionArrays<T>& arrays, const AttentionShape& shape,
+                  bool uses_warpgroups, void* stream) {
   if constexpr (sizeof(T) == 2) {
     if (UsesTensorCores<T>(shape, arrays.q, arrays.k, arrays.v, arrays.out)) {
-      if (UsesWarpgroups(shape)) return RunAttentionOfWarpgroups(arrays, shape, stream);
+      if (uses_warpgroups) return RunAttentionOfWarpgroups(arrays, shape, stream);
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
         return RunForwardOnTensorCores<WarpTiles<size(), T>>(arrays, shape, stream);
       });
@@ -82,12 +84,12 @@ Status RunDots(const AttentionGradArrays<T>& arrays, const AttentionShape& shape
 
 template <typename T>
 Status RunBackward(const AttentionGradArrays<T>& arrays, const AttentionShape& shape,
-                   void* stream) {
+                   bool uses_warpgroups, void* stream) {
   ZG_RETURN_IF_ERROR(RunDots(arrays, shape, stream));
   if constexpr (sizeof(T) == 2) {
     if (UsesTensorCores<T>(shape, arrays.dout, arrays.q, arrays.k, arrays.v, arrays.dq, arrays.dk,
                            arrays.dv)) {
-      if (UsesWarpgroups(shape)) return RunAttentionGradOfWarpgroups(arrays, shape, stream);
+      if (uses_warpgroups) return RunAttentionGradOfWarpgroups(arrays, shape, stream);
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
         return RunBackwardOnTensorCores<WarpTiles<size(), T>>(arrays, shape, stream);
       });
@@ -128,7 +130,8 @@ AttentionGradArrays<T> GradArrays(const AttentionCall& call, const KernelArgumen
 
 class Attention : public Kernel {
  public:
-  explicit Attention(const KernelSpec& spec) : call_(spec.call, /*is_gradient=*/false) {}
+  explicit Attention(const KernelSpec& spec)
+      : call_(spec.call, /*is_gradient=*/false), uses_warpgroups_(UsesWarpgroups(call_)) {}
 
   Status Run(const KernelArguments& arguments) override {
     return WithFloatType(call_.dtype, [&](auto zero) {
@@ -137,17 +140,19 @@ class Attention : public Kernel {
       const AttentionArrays<T> arrays = {
           arguments.input<T>(0),          arguments.input<T>(step), arguments.input<T>(2 * step),
           OptionsIn<T>(call_, arguments), arguments.output<T>(0),   arguments.output<float>(1)};
-      return RunForward(arrays, AttentionShape(call_), arguments.stream);
+      return RunForward(arrays, AttentionShape(call_), uses_warpgroups_, arguments.stream);
     });
   }
 
  private:
   const AttentionCall call_;
+  const bool uses_warpgroups_;
 };
 
 class AttentionGrad : public Kernel {
  public:
-  explicit AttentionGrad(const KernelSpec& spec) : call_(spec.call, /*is_gradient=*/true) {}
+  explicit AttentionGrad(const KernelSpec& spec)
+      : call_(spec.call, /*is_gradient=*/true), uses_warpgroups_(UsesWarpgroups(call_)) {}
 
   // The products of dout and out.
   int64_t workspace_bytes() const override {
@@ -161,12 +166,13 @@ class AttentionGrad : public Kernel {
       arrays.dq = arguments.output<T>(0);
       arrays.dk = arguments.output<T>(call_.part_step);
       arrays.dv = arguments.output<T>(2 * call_.part_step);
-      return RunBackward(arrays, AttentionShape(call_), arguments.stream);
+      return RunBackward(arrays, AttentionShape(call_), uses_warpgroups_, arguments.stream);
     });
   }
 
  private:
   const AttentionCall call_;
+  const bool uses_warpgroups_;
 };
 
 class AttentionBiasGrad : public Kernel {

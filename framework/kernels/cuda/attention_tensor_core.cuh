@@ -47,6 +47,16 @@ __device__ inline void LoadTile(const HeadRows<const T>& rows, const AttentionSh
   }
 }
 
+// Likewise the pair of tiles of a stage: the same positions of two operands.
+template <int kRows, typename Tiles, typename T>
+__device__ inline void LoadPair(const HeadRows<const T>& first, const HeadRows<const T>& second,
+                                const AttentionShape& shape, int begin, int stage, T* first_tiles,
+                                T* second_tiles) {
+  const int offset = stage * kRows * Tiles::kStride;
+  LoadTile<kRows, Tiles>(first, shape, begin, first_tiles + offset);
+  LoadTile<kRows, Tiles>(second, shape, begin, second_tiles + offset);
+}
+
 template <int kTiles>
 __device__ inline void Clear(float (&products)[kTiles][4]) {
 #pragma unroll
@@ -257,9 +267,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float out[kSize / 8][4];
   Clear(out);
   const auto load = [&](int begin, int stage) {
-    const int offset = stage * kKeys * Tiles::kStride;
-    LoadTile<kKeys, Tiles>(k, shape, begin, keys + offset);
-    LoadTile<kKeys, Tiles>(v, shape, begin, values + offset);
+    LoadPair<kKeys, Tiles>(k, v, shape, begin, stage, keys, values);
   };
   const auto work = [&](int begin, int stage) {
     const int offset = stage * kKeys * Tiles::kStride;

@@ -67,7 +67,7 @@ inline constexpr int kGradStages = kSize <= 64 ? 2 : 1;
 // Computes dk and dv of 64 keys (y) of a key head (x), over the queries that see them, head by
 // head. Rows are keys here.
 template <typename Tiles, typename T>
-__global__ void __launch_bounds__(kAttentionThreads, Tiles::kSize <= 64 ? 3 : 2)
+__global__ void __launch_bounds__(kAttentionThreads)
     AttentionKeyGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
   constexpr int kSize = Tiles::kSize;
   constexpr int kQueries = kQueriesOfKeyGrad<kSize>;
@@ -94,9 +94,7 @@ __global__ void __launch_bounds__(kAttentionThreads, Tiles::kSize <= 64 ? 3 : 2)
     const HeadRows<const T> dout = QueryRows(arrays.dout, shape.out, shape, at);
     const int64_t first_row = FirstRow(shape, at);
     const auto load = [&](int begin, int stage) {
-      const int offset = stage * kQueries * Tiles::kStride;
-      LoadTile<kQueries, Tiles>(q, shape, begin, queries + offset);
-      LoadTile<kQueries, Tiles>(dout, shape, begin, douts + offset);
+      LoadPair<kQueries, Tiles>(q, dout, shape, begin, stage, queries, douts);
       if (threadIdx.x < kQueries) {
         statistics[stage][threadIdx.x / 2].queries[threadIdx.x % 2] =
             StatisticsOf(arrays, shape, first_row, begin + static_cast<int>(threadIdx.x));
@@ -167,9 +165,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float dq[kSize / 8][4];
   Clear(dq);
   const auto load = [&](int begin, int stage) {
-    const int offset = stage * kKeys * Tiles::kStride;
-    LoadTile<kKeys, Tiles>(k, shape, begin, keys + offset);
-    LoadTile<kKeys, Tiles>(v, shape, begin, values + offset);
+    LoadPair<kKeys, Tiles>(k, v, shape, begin, stage, keys, values);
   };
   const auto work = [&](int begin, int stage) {
     const int offset = stage * kKeys * Tiles::kStride;
