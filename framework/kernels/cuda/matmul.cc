@@ -13,7 +13,6 @@
 namespace zg::cuda {
 namespace {
 
-constexpr uint32_t kAlignment = 16;
 constexpr int64_t kGeluRowMultiple = 8;         // elements, of a row of h
 constexpr uintptr_t kWorkspaceAlignment = 256;  // required by cuBLASLt; an arena's buffers may have
                                                 // less
@@ -142,7 +141,7 @@ Status Matmul::Init(GemmChoices* choices) {
   ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_a, shape_.rows, shape_.depth, &a_layout_));
   ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_b, shape_.depth, shape_.columns, &b_layout_));
   ZG_RETURN_IF_ERROR(make_operand(false, shape_.rows, shape_.columns, &c_layout_));
-  ZG_ASSIGN_OR_RETURN(aligned_, ChooseAlgorithm(kAlignment, choices));
+  ZG_ASSIGN_OR_RETURN(aligned_, ChooseAlgorithm(kMatmulAlignment, choices));
   if (has_gelu()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(unaligned_,
                       ChooseAlgorithm(static_cast<uint32_t>(SizeOf(shape_.dtype)), choices));
@@ -248,7 +247,7 @@ const cublasLtMatmulAlgo_t* Matmul::AlgorithmFor(const Operands& operands) const
   const void* const addend = shape_.has_addend ? operands.addend : nullptr;
   const void* const h = has_gelu() ? operands.h : nullptr;
   const bool is_aligned = AreAligned(
-      kAlignment, static_cast<const char*>(operands.a), static_cast<const char*>(operands.b),
+      kMatmulAlignment, static_cast<const char*>(operands.a), static_cast<const char*>(operands.b),
       static_cast<const char*>(operands.c), static_cast<const char*>(bias),
       static_cast<const char*>(addend), static_cast<const char*>(h));
   const std::optional<cublasLtMatmulAlgo_t>& algorithm = is_aligned ? aligned_ : unaligned_;
@@ -277,7 +276,7 @@ Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
         "cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {}) whose operands are not at "
         "multiples of {} bytes",
         DTypeName(shape_.dtype), shape_.rows, shape_.depth, shape_.depth, shape_.columns,
-        kAlignment);
+        kMatmulAlignment);
   }
   ZG_ASSIGN_OR_RETURN(const bool has_run, RunBy(*algorithm, operands, AlignWorkspace(workspace),
                                                 workspace_bytes_, stream));

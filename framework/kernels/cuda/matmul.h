@@ -22,6 +22,9 @@ namespace zg::cuda {
 // "cuBLASLt 130100": another version may choose other algorithms, which add in other orders.
 std::string BlasVersion();
 
+// Operands at multiples of so many bytes are aligned: others get an algorithm of their own.
+inline constexpr uint32_t kMatmulAlignment = 16;
+
 inline constexpr int64_t kMaxWorkspaceBytes = int64_t{32} << 20;
 
 Status BlasStatus(cublasStatus_t status, const char* what);
@@ -112,7 +115,7 @@ class Matmul {
   cublasLtMatrixLayout_t a_layout_ = nullptr;
   cublasLtMatrixLayout_t b_layout_ = nullptr;
   cublasLtMatrixLayout_t c_layout_ = nullptr;
-  std::optional<cublasLtMatmulAlgo_t> aligned_;    // to kAlignment bytes
+  std::optional<cublasLtMatmulAlgo_t> aligned_;    // to kMatmulAlignment bytes
   std::optional<cublasLtMatmulAlgo_t> unaligned_;  // aligned only to single elements; none with a
                                                    // gelu
   int64_t workspace_bytes_ = 0;                    // of the algorithms

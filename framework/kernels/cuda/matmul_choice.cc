@@ -23,7 +23,6 @@ constexpr float kHopeless = 1.25f;
 // The library's own first proposal stays unless another one takes less than this part of its time:
 // differences below are noise, and a choice of algorithms is a choice of bits.
 constexpr float kWorthwhile = 0.98f;
-constexpr uint32_t kGoodAlignment = 16;  // bytes: what all algorithms for aligned operands can take
 constexpr int64_t kNoiseElements = int64_t{1} << 16;
 
 struct EventDeleter {
@@ -60,14 +59,14 @@ std::vector<std::byte> Noise(DType dtype) {
   return bytes;
 }
 
-// The operands of a product. If few are expected at good addresses, they are at multiples of exactly
-// `alignment`; otherwise at the beginning of allocations, because most operands of a step are at
-// multiples of 256 bytes. On an H100, an operand 16 bytes further on takes up to 1.7 times as long.
+// The operands of a product. Aligned ones are at the beginning of allocations, as most operands of a
+// step are at multiples of 256 bytes: on an H100, 16 bytes further on an algorithm took up to 1.7
+// times as long. Others are at multiples of exactly `alignment`.
 class Scratch {
  public:
   Scratch(Device* device, DType dtype, uint32_t alignment)
       : device_(*device), element_bytes_(SizeOf(dtype)), noise_(Noise(dtype)) {
-    offset_ = alignment < kGoodAlignment ? alignment : 0;
+    offset_ = alignment < kMatmulAlignment ? alignment : 0;
   }
 
   // Allocates this many elements of noise; never null.
