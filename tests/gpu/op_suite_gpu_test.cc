@@ -29,13 +29,13 @@ double RoundingError(DType dtype) {
 std::string BitDifference(const HeapTensor& got, const HeapTensor& expected) {
   if (SameBits(got, expected)) return "";
   if (got.type() != expected.type() || !IsFloat(got.type().dtype)) return "not the same bits";
-  const std::vector<double> ours = got.ToDoubles();
-  const std::vector<double> theirs = expected.ToDoubles();
-  for (size_t i = 0; i < ours.size(); ++i) {
-    if (std::isnan(ours[i]) && std::isnan(theirs[i])) continue;
-    if (std::memcmp(&ours[i], &theirs[i], sizeof(double)) == 0) continue;
-    return fmt::format("element {} of {}: got {:a}, expected {:a}", i, ours.size(), ours[i],
-                       theirs[i]);
+  const std::vector<double> got_values = got.ToDoubles();
+  const std::vector<double> expected_values = expected.ToDoubles();
+  for (size_t i = 0; i < got_values.size(); ++i) {
+    if (std::isnan(got_values[i]) && std::isnan(expected_values[i])) continue;
+    if (std::memcmp(&got_values[i], &expected_values[i], sizeof(double)) == 0) continue;
+    return fmt::format("element {} of {}: got {:a}, expected {:a}", i, got_values.size(),
+                       got_values[i], expected_values[i]);
   }
   return "";
 }

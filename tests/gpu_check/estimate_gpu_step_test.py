@@ -77,11 +77,24 @@ class Estimate(unittest.TestCase):
         self.assertLessEqual(now, 58.7)
         self.assertLessEqual(planned, now)
 
-    def test_figures_are_of_kernels_that_the_benchmark_has(self):
+    def test_figures_are_near_those_of_the_estimate(self):
         sys.path.insert(0, str(SCRIPT.parents[1] / "gpu_check"))
         import figures
 
-        self.assertLessEqual(set(figures.KERNELS_MS), {kernel["name"] for kernel in self.work["kernels"]})
+        now = estimate.sums(estimate.rows_of(self.work))[0]
+        by_default, gaps = estimate.by_first_proposals(self.work), estimate.GAPS_MS[0]
+        self.assertAlmostEqual(figures.KERNELS_OF_STEP_MS / (by_default - gaps), 1, delta=0.05)
+        default, tuned = by_default + estimate.CHECK_MS + estimate.PADDING_MS, now + estimate.PADDING_MS
+        expected = {"ours stage 0": default, "ours stage 0, graph": default + estimate.GRAPH_MS,
+                    "ours stage 0, tuned": tuned, "ours stage 0, graph, tuned": tuned + estimate.GRAPH_MS / 2}
+        for _, name, ms in figures.STEPS_MS:
+            if name.startswith("ours"):
+                self.assertAlmostEqual(ms / expected.pop(name), 1, delta=0.06, msg=name)
+        self.assertEqual(expected, {})
+        for name, ms in figures.KERNELS_MS.items():  # the estimate is of another memory
+            alone = [{**kernel, "times_per_step": 1} for kernel in self.work["kernels"] if kernel["name"] == name]
+            by_estimate = estimate.by_first_proposals({**self.work, "kernels": alone}) - gaps
+            self.assertLessEqual(max(ms / by_estimate, by_estimate / ms), figures.FAR, msg=name)
 
     def test_a_target_that_is_missed(self):
         for kernel in self.work["kernels"]:

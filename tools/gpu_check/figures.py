@@ -55,7 +55,7 @@ def figures_of(results: Results) -> List[Figure]:
     kernels = {kernel["name"]: kernel for kernel in work.get("kernels", [])}
     ceilings = work.get("ceilings", {})
     figures = [Figure("ceiling of products", "TFLOP/s", 702, scaled(ceilings.get("flops_per_s"), 1e-12)),
-               Figure("ceiling of a copy", "TB/s", 2.43, scaled(ceilings.get("bytes_per_s"), 1e-12)),
+               Figure("ceiling of a copy", "TB/s", 2.97, scaled(ceilings.get("bytes_per_s"), 1e-12)),
                Figure("kernels of a step", "ms", KERNELS_OF_STEP_MS, sum_ms(list(kernels.values())))]
     figures += [Figure(f"kernel {name}", "ms", ms, scaled(kernels.get(name, {}).get("seconds"), 1e3))
                 for name, ms in KERNELS_MS.items()]

@@ -57,7 +57,7 @@ def compare_with_torch(run: CheckRun, output: Path, name: str, flags: List[str])
     script = ROOT / "tools/bench/gpu/compare_with_torch_gpu.py"
     path = output / f"compare_{name}.json"
     path.unlink(missing_ok=True)
-    # The next run reuses what PyTorch has compiled. Its cache does not tell attention kernels apart.
+    # The next run reuses what PyTorch has compiled. Its cache may not tell attention kernels apart.
     cache = {"TORCHINDUCTOR_CACHE_DIR": str((output / f"torch_cache_{name}").resolve())}
     done = run.execute([sys.executable, str(script), "--gpt", program("gpt"), "--rounds", "1", "--json", str(path),
                         *flags], cache)
