@@ -56,26 +56,29 @@ StatusOr<Attribute> FromLiteral(const Attribute& literal, const Attribute& examp
 
 std::string ToString(const Attribute& attribute) { return std::visit(Printer(), attribute); }
 
-Attributes::Attributes() = default;
-Attributes::Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items)
-    : items_(items) {}
-Attributes::Attributes(const Attributes& other) = default;
-Attributes::Attributes(Attributes&& other) noexcept = default;
-Attributes& Attributes::operator=(const Attributes& other) = default;
-Attributes& Attributes::operator=(Attributes&& other) noexcept = default;
-Attributes::~Attributes() = default;
-
-bool Attributes::Has(std::string_view name) const { return items_.find(name) != items_.end(); }
-
-void Attributes::Set(std::string name, Attribute value) {
-  items_[std::move(name)] = std::move(value);
+Attributes::Attributes() {
+  static const auto* const none = new std::shared_ptr<const Items>(std::make_shared<Items>());
+  items_ = *none;
 }
 
-bool operator==(const Attributes& a, const Attributes& b) { return a.items_ == b.items_; }
+Attributes::Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items)
+    : items_(std::make_shared<Items>(items)) {}
+
+bool Attributes::Has(std::string_view name) const { return items_->find(name) != items_->end(); }
+
+void Attributes::Set(std::string name, Attribute value) {
+  auto items = std::make_shared<Items>(*items_);
+  (*items)[std::move(name)] = std::move(value);
+  items_ = std::move(items);
+}
+
+bool operator==(const Attributes& a, const Attributes& b) {
+  return a.items_ == b.items_ || *a.items_ == *b.items_;
+}
 
 const Attribute& Attributes::Find(std::string_view name) const {
-  const auto found = items_.find(name);
-  ZG_CHECK(found != items_.end(), "no attribute '{}'", name);
+  const auto found = items_->find(name);
+  ZG_CHECK(found != items_->end(), "no attribute '{}'", name);
   return found->second;
 }
 

@@ -144,11 +144,11 @@ class CollectivesVerifier {
     }
     const std::optional<SbpSignature> own = MicroBatchSignature(node, axis, graph_.mesh());
     if (own.has_value() && own->outputs[0].is_partial()) legal.push_back(*own);
-    std::vector<std::string> expected;
     for (const SbpSignature& signature : legal) {
       if (signature.inputs == got.inputs && signature.outputs == got.outputs) return Status::Ok();
-      expected.push_back(ToString(signature));
     }
+    std::vector<std::string> expected;
+    for (const SbpSignature& signature : legal) expected.push_back(ToString(signature));
     return NodeError(node, "along axis {}: got {}, expected {}", graph_.mesh().axes()[axis].name,
                      ToString(got), fmt::join(expected, " or "));
   }
