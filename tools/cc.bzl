@@ -17,12 +17,13 @@ load(
 _OPTIMIZE = ["-O3"]
 
 # Tests, and the packages below: their compile time counts, as most run for less than that.
-_OPTIMIZE_LITTLE = ["-O1"]
+_OPTIMIZE_LITTLE = ["-Og"]
 
 _COLD_PACKAGES = [
     "framework/job",
     "framework/nn",
     "framework/ops",
+    "framework/optim",
     "framework/plan",
     "framework/train",
     "models",
@@ -72,7 +73,8 @@ _CXXOPTS = ["-std=c++17"]
 def _unless_dbg(values):
     return select({str(Label("//tools:dbg")): [], "//conditions:default": values})
 
-COPTS = _unless_dbg(_OPTIMIZE) + _COMMON
+# What launches kernels has little to do itself.
+CUDA_HOST_COPTS = _unless_dbg(_OPTIMIZE_LITTLE) + _COMMON
 
 # The flags of precompiled headers must be those of the sources that use them.
 PRELUDE_COPTS = _unless_dbg(_OPTIMIZE) + _COMMON + _CXXOPTS

@@ -28,7 +28,7 @@ gets PTX of its own.
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "CUDA_ARCHS", "CUDA_AVAILABLE", "CUDA_PATH")
-load("//tools:cc.bzl", "COPTS")
+load("//tools:cc.bzl", "CUDA_HOST_COPTS")
 
 _DEFAULT_ARCHS = "80,90"
 
@@ -52,7 +52,6 @@ def _compile(ctx, source, context):
     archs = ctx.attr.archs_of_sources.get(source.basename, ctx.var.get("cuda_archs", _DEFAULT_ARCHS))
     args.add_all(_gencode_flags(archs))
 
-    # The host's half gets the flags of every other C++ file.
     for flag in ctx.attr.host_copts + ctx.fragments.cpp.copts + ["-fPIC"]:
         args.add("-Xcompiler", flag)
     args.add_all(ctx.attr.copts)
@@ -131,4 +130,4 @@ _cuda_library = rule(
 def cuda_library(name, **kwargs):
     """Declares the library; nothing where there is no toolkit."""
     if CUDA_AVAILABLE:
-        _cuda_library(name = name, host_copts = COPTS, **kwargs)
+        _cuda_library(name = name, host_copts = CUDA_HOST_COPTS, **kwargs)
