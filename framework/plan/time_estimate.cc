@@ -78,10 +78,6 @@ Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host) {
   return {others, are_equal ? static_cast<int64_t>(by_host.size()) - 1 : others};
 }
 
-int64_t MicroSteps(const ir::Graph& graph) {
-  return graph.micro_batches() / graph.mesh().num_data_ranks();
-}
-
 double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
   std::vector<AxesTraffic> traffic;
   for (const auto& [axes, along] : PredictTrafficOf(graph, node)) {
@@ -98,10 +94,10 @@ double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& ma
 
 PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine) {
   PricedComputation priced;
-  for (const auto& [kind, runs] : {std::pair(ir::SectionKind::kForward, MicroSteps(graph)),
-                                   {ir::SectionKind::kBackward, MicroSteps(graph)},
-                                   {ir::SectionKind::kUpdate, int64_t{1}}}) {
-    for (const ir::Node* node : graph.section(kind)->nodes) {
+  for (const auto& section : graph.sections()) {
+    const int64_t runs = RunsPerStep(graph, *section);
+    if (runs == 0) continue;
+    for (const ir::Node* node : section->nodes) {
       if (!node->op->traits.has_kernel()) continue;
       const ComputeTime time = ComputeTimeOf(graph, *node, machine);
       const double ms = time.ms * static_cast<double>(runs);

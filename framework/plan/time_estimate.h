@@ -83,9 +83,6 @@ struct TimeEstimate {
 double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine);
 double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine);
 
-// How often one rank runs forward and backward in a step.
-int64_t MicroSteps(const ir::Graph& graph);
-
 // The machine must have prices.
 PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine);
 

@@ -35,8 +35,9 @@ std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQ
   std::vector<PlannedTransfer> transfers;
   for (const ir::SectionKind kind :
        {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
-    const int64_t runs = kind == ir::SectionKind::kUpdate ? 1 : MicroSteps(graph);
-    for (const ir::Node* node : graph.section(kind)->nodes) {
+    const ir::Section& section = *graph.section(kind);
+    const int64_t runs = RunsPerStep(graph, section);
+    for (const ir::Node* node : section.nodes) {
       const int64_t bytes = SentBytes(graph, *node);
       if (bytes == 0) continue;
       const TransferTime& time = step.transfers.at(node);

@@ -3,29 +3,23 @@
 #include <algorithm>
 
 #include "framework/passes/overlap_communication.h"
+#include "framework/passes/predict_traffic.h"
 
 namespace zg::plan {
 namespace {
 
 constexpr double kRounding = 1e-9;
 
-// How often a node of each training section runs, in their order.
-struct SectionRuns {
-  const ir::Section* section;
-  int64_t runs;
-};
-std::vector<SectionRuns> RunsOf(const ir::Graph& graph) {
-  return {{graph.section(ir::SectionKind::kForward), MicroSteps(graph)},
-          {graph.section(ir::SectionKind::kBackward), MicroSteps(graph)},
-          {graph.section(ir::SectionKind::kUpdate), 1}};
-}
+// The sections of a step, in their order.
+constexpr ir::SectionKind kStep[] = {ir::SectionKind::kForward, ir::SectionKind::kBackward,
+                                     ir::SectionKind::kUpdate};
 
 // The time at which each queue has done the work put into it so far.
 class TwoQueues {
  public:
   TwoQueues(const ir::Graph& graph, const Machine& machine) {
-    for (const SectionRuns& of : RunsOf(graph)) {
-      for (const ir::Node* node : of.section->nodes) {
+    for (const ir::SectionKind kind : kStep) {
+      for (const ir::Node* node : graph.section(kind)->nodes) {
         const int index = static_cast<int>(nodes_.size());
         nodes_[node] = {index, ComputeMs(graph, *node, machine), TransferMs(graph, *node, machine)};
       }
@@ -118,18 +112,21 @@ class TwoQueues {
 
 StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine) {
   StepOnQueues step;
-  for (const SectionRuns& of : RunsOf(graph)) {
-    for (const ir::Node* node : of.section->nodes) {
+  for (const ir::SectionKind kind : kStep) {
+    const ir::Section& section = *graph.section(kind);
+    const auto runs = static_cast<double>(RunsPerStep(graph, section));
+    for (const ir::Node* node : section.nodes) {
       if (!ir::MovesData(*node)) continue;
-      const double ms = TransferMs(graph, *node, machine) * static_cast<double>(of.runs);
+      const double ms = TransferMs(graph, *node, machine) * runs;
       step.transfers[node] = {ms, ms};
     }
   }
   TwoQueues queues(graph, machine);
   if (Overlaps(graph)) {
-    queues.Step(graph, MicroSteps(graph));
+    const int64_t micro_steps = RunsPerStep(graph, *graph.section(ir::SectionKind::kForward));
+    queues.Step(graph, micro_steps);
     queues.ForgetWaits();
-    queues.Step(graph, MicroSteps(graph));
+    queues.Step(graph, micro_steps);
     for (auto& [node, time] : step.transfers) {
       const double waited_ms = queues.waited_ms(node);
       time.waited_ms = time.ms - waited_ms > kRounding * time.ms ? waited_ms : time.ms;
