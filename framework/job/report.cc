@@ -91,6 +91,16 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
                          {"flops", calls.flops},
                          {"bytes", calls.bytes}});
   }
+  Json all_transfers = Json::array();
+  for (const ProfileTransfers& transfers : profile->transfers) {
+    all_transfers.push_back({{"op", transfers.op},
+                             {"section", transfers.section},
+                             {"types", transfers.types},
+                             {"calls", transfers.calls},
+                             {"ms", transfers.ms},
+                             {"processor_ms", transfers.processor_ms},
+                             {"bytes", transfers.bytes}});
+  }
   return {{"steps", profile->steps},
           {"is_warm", profile->is_warm},
           {"step_ms", profile->step_ms},
@@ -98,7 +108,8 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
           {"between_nodes_ms", profile->between_nodes_ms()},
           {"rows", std::move(rows)},
           {"modules", std::move(modules)},
-          {"calls", std::move(all_calls)}};
+          {"calls", std::move(all_calls)},
+          {"transfers", std::move(all_transfers)}};
 }
 
 }  // namespace
@@ -134,6 +145,8 @@ std::string ReportAsJson(const Report& report) {
                      {"memory", std::move(memory)},
                      {"communication",
                       {{"transport", report.transport},
+                       {"hosts", report.hosts},
+                       {"processors", report.processors},
                        {"predicted", TrafficAsJson(report.predicted_traffic)},
                        {"measured", TrafficAsJson(report.measured_traffic)}}},
                      {"speed",

@@ -63,6 +63,8 @@ struct Report {
   int64_t result_bytes = 0;                  // host memory of a rank for the results of a step
 
   std::string transport;   // Communicator::transport()
+  std::vector<int> hosts;  // of each rank, by their numbers
+  int processors = 1;      // that rank 0 may run on
   std::string arithmetic;  // Trainer::arithmetic()
   // Traffic of one step, sent by one rank.
   TrafficCounters predicted_traffic = {};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/passes/step_results.h"
+#include "framework/plan/step_estimate.h"
 #include "framework/runtime/host_traffic.h"
 #include "framework/state/checkpoint_slices.h"
 
@@ -64,19 +65,15 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
   plan.flops = program.flops;
   plan.races = program.races;
-  plan.traffic_of_axes = TrafficOfAxes(program.graph, machine);
   plan.kernels = PredictKernels(program.graph);
-  plan.time = EstimateTime(plan.traffic_of_axes, {plan.flops, plan.kernels}, machine);
-  if (machine.prices != nullptr) {
-    plan.priced = PriceComputation(program.graph, machine);
-    plan.time.compute_ms = plan.priced->compute_ms;
-    plan.time.start_ms = plan.priced->between_ms;
-  }
-  StepOnQueues step = LayOnTwoQueues(program.graph, machine);
-  plan.transfers = ListTransfers(program.graph, step, program.options.overlap_bytes);
-  plan.computing = std::move(step.computing);
-  plan.sending = std::move(step.sending);
-  for (const PlannedTransfer& transfer : plan.transfers) plan.time.hidden_ms += transfer.hidden_ms;
+  StepEstimate step = EstimateStep(program.graph, machine);
+  plan.time = step.time;
+  plan.traffic_of_axes = std::move(step.traffic_of_axes);
+  plan.priced = std::move(step.priced);
+  plan.priced_transfers = step.priced_transfers;
+  plan.transfers = ListTransfers(program.graph, step.queues, program.options.overlap_bytes);
+  plan.computing = std::move(step.queues.computing);
+  plan.sending = std::move(step.queues.sending);
   plan.replicated = ListReplicated(program.graph, program.options.zero);
   plan.owned = SumOwned(program.graph, program.options.zero);
   return plan;

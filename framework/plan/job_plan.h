@@ -59,6 +59,7 @@ struct JobPlan {
   TimeEstimate time;
   std::vector<QueueSlice> computing, sending;  // nodes of the schedule in a step (two_queues.h)
   std::optional<PricedComputation> priced;     // by the machine's prices, if it has them
+  std::optional<PricedTransfers> priced_transfers;  // if it has those of such ranks
   std::vector<Replicated> replicated;
   Owned owned;
   double compile_ms = 0;

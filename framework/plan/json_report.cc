@@ -90,6 +90,8 @@ Json PricesAsJson(const JobPlan& plan) {
   if (!plan.priced) return nullptr;
   return {{"source", plan.machine.prices->source()},
           {"same_types_ms", plan.priced->same_types_ms},
+          {"same_transfers_ms",
+           plan.priced_transfers ? Json(plan.priced_transfers->same_types_ms) : Json(nullptr)},
           {"unpriced", plan.priced->unpriced}};
 }
 
@@ -100,7 +102,9 @@ Json TimeAsJson(const JobPlan& plan) {
           {"transfer_ms", plan.time.transfer_ms},
           {"host_transfer_ms", plan.time.host_transfer_ms},
           {"latency_ms", plan.time.latency_ms},
+          {"priced_transfer_ms", plan.time.priced_transfer_ms},
           {"hidden_ms", plan.time.hidden_ms},
+          {"slowed_ms", plan.time.slowed_ms},
           {"step_ms", plan.time.step_ms()},
           {"prices", PricesAsJson(plan)},
           {"compile_ms", plan.compile_ms}};

@@ -1,11 +1,13 @@
 #include "framework/plan/price_list.h"
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "framework/io/mapped_file.h"
 #include "framework/ir/op_registry.h"
+#include "framework/passes/predict_traffic.h"
 
 namespace zg::plan {
 namespace {
@@ -50,25 +52,53 @@ Profile ProfileFrom(const Json& json) {
     calls.bytes = call.at("bytes").get<double>();
     profile.calls.push_back(std::move(calls));
   }
+  for (const Json& transfer : json.at("transfers")) {
+    ProfileTransfers transfers;
+    transfers.op = transfer.at("op").get<std::string>();
+    transfers.section = transfer.at("section").get<std::string>();
+    transfers.types = transfer.at("types").get<std::string>();
+    transfers.calls = transfer.at("calls").get<int64_t>();
+    transfers.ms = transfer.at("ms").get<double>();
+    transfers.processor_ms = transfer.at("processor_ms").get<double>();
+    transfers.bytes = transfer.at("bytes").get<double>();
+    profile.transfers.push_back(std::move(transfers));
+  }
   return profile;
 }
 
-StatusOr<Profile> ParseProfile(std::string_view text, const PriceList::RunSettings& settings) {
+ProfiledRanks RanksFrom(const Json& report) {
+  const Json& communication = report.at("communication");
+  ProfiledRanks ranks;
+  ranks.hosts = communication.at("hosts").get<std::vector<int>>();
+  if (ranks.hosts.empty()) return ranks;
+  const auto on_host = std::count(ranks.hosts.begin(), ranks.hosts.end(), ranks.hosts[0]);
+  const auto threads = report.at("config").at("threads").get<int64_t>();
+  ranks.have_free_processors =
+      on_host * (threads + 1) <= communication.at("processors").get<int64_t>();
+  return ranks;
+}
+
+struct ProfiledRun {
   Profile profile;
+  ProfiledRanks ranks;
+};
+
+StatusOr<ProfiledRun> ParseReport(std::string_view text, const PriceList::RunSettings& settings) {
+  ProfiledRun run;
   try {
     const Json report = Json::parse(text);
     ZG_RETURN_IF_ERROR(CheckSettings(report.at("config"), settings));
     if (report.at("profile").is_null()) {
       return InvalidArgument("is of a run without `profile`; run it again with that");
     }
-    profile = ProfileFrom(report.at("profile"));
+    run = {ProfileFrom(report.at("profile")), RanksFrom(report)};
   } catch (const std::exception& error) {
     return InvalidArgument("is no report of a run with `profile`: {}", error.what());
   }
-  if (!profile.is_warm) {
+  if (!run.profile.is_warm) {
     return InvalidArgument("is of a run of one step, which warms up; give it `steps=10`, say");
   }
-  return profile;
+  return run;
 }
 
 }  // namespace
@@ -82,7 +112,15 @@ void PriceList::Sum::Add(const ProfileCalls& other) {
 
 bool PriceList::Sum::HasRate() const { return ms >= kShortestMsForRates * calls; }
 
-PriceList::PriceList(const Profile& profile, std::string source) : source_(std::move(source)) {
+void PriceList::TransferSum::Add(const ProfileTransfers& other) {
+  calls += static_cast<double>(other.calls);
+  ms += other.ms;
+  processor_ms += other.processor_ms;
+  bytes += other.bytes;
+}
+
+PriceList::PriceList(const Profile& profile, std::string source, ProfiledRanks ranks)
+    : source_(std::move(source)), ranks_(std::move(ranks)) {
   double between_ms = profile.step_ms;
   double kernels = 0;
   for (const ProfileCalls& calls : profile.calls) {
@@ -94,15 +132,21 @@ PriceList::PriceList(const Profile& profile, std::string source) : source_(std::
     by_op_[calls.op].Add(calls);
   }
   if (kernels > 0) ms_between_kernels_ = between_ms / kernels;
+  for (const ProfileTransfers& transfers : profile.transfers) {
+    if (transfers.calls == 0) continue;
+    transfers_by_types_[{transfers.op, transfers.section, transfers.types}].Add(transfers);
+    transfers_by_op_[transfers.op].Add(transfers);
+    all_transfers_.Add(transfers);
+  }
 }
 
 StatusOr<PriceList> PriceList::Read(const std::string& path, const RunSettings& settings) {
   const StatusOr<MappedFile> file = MappedFile::Open(path);
   if (!file.ok()) return InvalidArgument("{}", file.status().message());
-  const StatusOr<Profile> profile =
-      ParseProfile({reinterpret_cast<const char*>(file->data()), file->size()}, settings);
-  ZG_RETURN_IF_ERROR(profile.status().WithContext(path));
-  return PriceList(*profile, path);
+  const StatusOr<ProfiledRun> run =
+      ParseReport({reinterpret_cast<const char*>(file->data()), file->size()}, settings);
+  ZG_RETURN_IF_ERROR(run.status().WithContext(path));
+  return PriceList(run->profile, path, run->ranks);
 }
 
 const PriceList::Sum* PriceList::FindRate(const std::string& op, const std::string& section) const {
@@ -129,6 +173,24 @@ PriceList::Price PriceList::Of(const ir::Graph& graph, const ir::Node& node) con
     return {rate->ms / rate->bytes * bytes, Basis::kRate};
   }
   return {rate->ms / rate->calls, Basis::kRate};
+}
+
+PriceList::TransferPrice PriceList::OfTransfer(const ir::Graph& graph, const ir::Node& node) const {
+  const auto per = [&](const TransferSum& sum, double amount, double total, Basis basis) {
+    TransferPrice price = {sum.ms / total * amount, 0, basis};
+    if (!ranks_.have_free_processors) price.processor_ms = sum.processor_ms / total * amount;
+    return price;
+  };
+  const std::string section(ir::SectionKindName(node.section->kind));
+  const auto same = transfers_by_types_.find({node.op->name, section, LocalTypesText(graph, node)});
+  if (same != transfers_by_types_.end()) {
+    return per(same->second, 1, same->second.calls, Basis::kSameTypes);
+  }
+  const auto of_op = transfers_by_op_.find(node.op->name);
+  const TransferSum& rate =
+      of_op != transfers_by_op_.end() && of_op->second.bytes > 0 ? of_op->second : all_transfers_;
+  if (rate.bytes == 0) return {};
+  return per(rate, static_cast<double>(SentBytes(graph, node)), rate.bytes, Basis::kRate);
 }
 
 }  // namespace zg::plan

@@ -129,6 +129,26 @@ std::string Computing(const JobPlan& plan) {
       unpriced);
 }
 
+// "0.3 ms sending at 10 GB/s, 0.1 ms in latencies of 10 us", or by prices.
+std::string Sending(const JobPlan& plan) {
+  const Machine& machine = plan.machine;
+  const TimeEstimate& time = plan.time;
+  if (plan.priced_transfers) {
+    const PricedTransfers& priced = *plan.priced_transfers;
+    return fmt::format("{} sending by those prices ({} of it for transfers that were measured)",
+                       Milliseconds(priced.ms),
+                       FormatPercent(priced.ms > 0 ? priced.same_types_ms / priced.ms : 0));
+  }
+  const std::string between_hosts =
+      machine.ranks_per_host == 0
+          ? ""
+          : fmt::format(", {} between hosts at {} GB/s", Milliseconds(time.host_transfer_ms),
+                        machine.host_bandwidth_gb_s);
+  return fmt::format("{} sending at {} GB/s{}, {} in latencies of {} us",
+                     Milliseconds(time.transfer_ms), machine.bandwidth_gb_s, between_hosts,
+                     Milliseconds(time.latency_ms), machine.latency_us);
+}
+
 std::string TrafficAndTime(const JobPlan& plan) {
   std::string text;
   if (plan.traffic.empty()) {
@@ -141,25 +161,21 @@ std::string TrafficAndTime(const JobPlan& plan) {
     }
     text = FormatTable(rows) + AxesTable(plan) + TransfersTable(plan);
   }
-  const Machine& machine = plan.machine;
-  const std::string between_hosts =
-      machine.ranks_per_host == 0
-          ? ""
-          : fmt::format(", {} between hosts at {} GB/s", Milliseconds(plan.time.host_transfer_ms),
-                        machine.host_bandwidth_gb_s);
   const std::string hidden = plan.time.hidden_ms == 0
                                  ? ""
                                  : fmt::format("; {} of the sending hidden beside computing",
                                                Milliseconds(plan.time.hidden_ms));
+  const std::string slowed = plan.time.slowed_ms == 0
+                                 ? ""
+                                 : fmt::format(", which takes {} of the computation's processors",
+                                               Milliseconds(plan.time.slowed_ms));
   return text +
          fmt::format(
-             "\n  {}FLOP per rank and step; about {} per step:\n  {} {}, {} {} {} kernels, {} sending at "
-             "{} GB/s{}, {} in latencies of {} us{}\n",
+             "\n  {}FLOP per rank and step; about {} per step:\n  {} {}, {} {} {} kernels, {}{}{}\n",
              FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
              Milliseconds(plan.time.compute_ms), Computing(plan), Milliseconds(plan.time.start_ms),
              plan.priced ? "between" : "starting", FormatCount(static_cast<double>(plan.kernels)),
-             Milliseconds(plan.time.transfer_ms), machine.bandwidth_gb_s, between_hosts,
-             Milliseconds(plan.time.latency_ms), machine.latency_us, hidden);
+             Sending(plan), hidden, slowed);
 }
 
 std::string Whole(const JobPlan& plan) {

@@ -61,9 +61,17 @@ std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine) {
   std::vector<int> hosts;
   if (machine.ranks_per_host == 0) return hosts;
   for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
-    hosts.push_back(rank / machine.ranks_per_host);
+    hosts.push_back(rank - rank % machine.ranks_per_host);
   }
   return hosts;
+}
+
+bool HasTransferPrices(const Mesh& mesh, const Machine& machine) {
+  if (machine.prices == nullptr) return false;
+  if (static_cast<int>(machine.prices->ranks().hosts.size()) != mesh.num_ranks()) return false;
+  std::vector<int> hosts = HostsOf(mesh, machine);
+  if (hosts.empty()) hosts.assign(mesh.num_ranks(), 0);
+  return machine.prices->HasTransfersBetween(hosts);
 }
 
 Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host) {
@@ -78,12 +86,14 @@ Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host) {
   return {others, are_equal ? static_cast<int64_t>(by_host.size()) - 1 : others};
 }
 
-double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
+PriceList::TransferPrice TransferPriceOf(const ir::Graph& graph, const ir::Node& node,
+                                         const Machine& machine) {
+  if (HasTransferPrices(graph.mesh(), machine)) return machine.prices->OfTransfer(graph, node);
   std::vector<AxesTraffic> traffic;
   for (const auto& [axes, along] : PredictTrafficOf(graph, node)) {
     traffic.push_back(Along(graph, node, axes, along, machine));
   }
-  return EstimateTime(traffic, {}, machine).step_ms();
+  return {EstimateTime(traffic, {}, machine).step_ms(), 0, PriceList::Basis::kNone};
 }
 
 double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
@@ -107,6 +117,22 @@ PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machin
       if (time.basis == PriceList::Basis::kNone && !ir::MovesData(*node)) {
         priced.unpriced.insert(node->op->name);
       }
+    }
+  }
+  return priced;
+}
+
+PricedTransfers PriceTransfers(const ir::Graph& graph, const Machine& machine) {
+  PricedTransfers priced;
+  for (const auto& section : graph.sections()) {
+    const int64_t runs = RunsPerStep(graph, *section);
+    if (runs == 0) continue;
+    for (const ir::Node* node : section->nodes) {
+      if (!ir::MovesData(*node)) continue;
+      const PriceList::TransferPrice price = machine.prices->OfTransfer(graph, *node);
+      const double ms = price.ms * static_cast<double>(runs);
+      priced.ms += ms;
+      if (price.basis == PriceList::Basis::kSameTypes) priced.same_types_ms += ms;
     }
   }
   return priced;

@@ -5,7 +5,8 @@
 // need goes there once (comm/gather_rounds.h), and so do large sums (comm/sum_route.h). Collectives that the program starts
 // ahead run beside the computation, one after the other (two_queues.h); the others run in their
 // place. A kernel takes its launch time plus the time of its counted operations. Memory-bound work
-// such as an optimizer's update is not included, unless there are measured prices.
+// such as an optimizer's update is not included, unless there are measured prices. With prices of
+// transfers between the same ranks, these stand for the links (price_list.h).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,11 @@ struct Machine {
   std::shared_ptr<const PriceList> prices = nullptr;
 };
 
-// The host of each rank; empty: all are on one host.
+// The host of each rank, as the lowest rank on it; empty: all are on one host.
 std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine);
+
+// Whether the machine has prices of transfers between the ranks of this mesh.
+bool HasTransferPrices(const Mesh& mesh, const Machine& machine);
 
 // The ranks of a collective that are not on the first one's host.
 struct Elsewhere {
@@ -69,19 +73,32 @@ struct PricedComputation {
 
 struct TimeEstimate {
   double compute_ms = 0;
-  double start_ms = 0;          // of all kernel launches; with prices, time between kernels
-  double latency_ms = 0;        // of all messages
-  double transfer_ms = 0;       // of bytes inside a host
-  double host_transfer_ms = 0;  // and between hosts
-  double hidden_ms = 0;         // while messages are sent beside the computation
+  double start_ms = 0;            // of all kernel launches; with prices, time between kernels
+  double latency_ms = 0;          // of all messages
+  double transfer_ms = 0;         // of bytes inside a host
+  double host_transfer_ms = 0;    // and between hosts
+  double priced_transfer_ms = 0;  // of all transfers by prices, instead of the three above
+  double hidden_ms = 0;           // while messages are sent beside the computation
+  double slowed_ms = 0;           // by what their sending takes of the computation's processors
   double step_ms() const {
-    return compute_ms + start_ms + latency_ms + transfer_ms + host_transfer_ms - hidden_ms;
+    return compute_ms + start_ms + latency_ms + transfer_ms + host_transfer_ms +
+           priced_transfer_ms - hidden_ms + slowed_ms;
   }
 };
 
 // The time of one call of a node: its kernel, and its transfer.
 double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine);
-double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine);
+PriceList::TransferPrice TransferPriceOf(const ir::Graph& graph, const ir::Node& node,
+                                         const Machine& machine);
+
+// The transfers of one rank in a step by a price list.
+struct PricedTransfers {
+  double ms = 0;
+  double same_types_ms = 0;  // the part of it for transfers that were measured
+};
+
+// Needs HasTransferPrices.
+PricedTransfers PriceTransfers(const ir::Graph& graph, const Machine& machine);
 
 // The machine must have prices.
 PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine);

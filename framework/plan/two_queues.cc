@@ -21,7 +21,9 @@ class TwoQueues {
     for (const ir::SectionKind kind : kStep) {
       for (const ir::Node* node : graph.section(kind)->nodes) {
         const int index = static_cast<int>(nodes_.size());
-        nodes_[node] = {index, ComputeMs(graph, *node, machine), TransferMs(graph, *node, machine)};
+        nodes_[node] = {index, ComputeMs(graph, *node, machine)};
+        if (!ir::MovesData(*node)) continue;
+        nodes_[node].transfer = TransferPriceOf(graph, *node, machine);
       }
     }
   }
@@ -36,8 +38,12 @@ class TwoQueues {
     RunSection(*graph.section(ir::SectionKind::kUpdate));
   }
 
-  // Resets the times that transfers were waited for, not the queues.
-  void ForgetWaits() { waited_ms_.clear(); }
+  // Resets what was added up, not the queues.
+  void ForgetSums() {
+    waited_ms_.clear();
+    slowed_ms_ = 0;
+  }
+  double slowed_ms() const { return slowed_ms_; }
   double waited_ms(const ir::Node* node) const {
     const auto found = waited_ms_.find(node);
     return found == waited_ms_.end() ? 0 : found->second;
@@ -51,13 +57,14 @@ class TwoQueues {
   struct NodeTimes {
     int index = 0;
     double compute_ms = 0;
-    double transfer_ms = 0;
+    PriceList::TransferPrice transfer = {};
     double done_ms = 0;  // end of the last of its transfers
   };
   struct Run {
     const ir::Node* node;
     double begin_ms;
     double end_ms;
+    double processor_share = 0;  // that a transfer takes of the computation's processor
   };
 
   void RunSection(const ir::Section& section) {
@@ -67,15 +74,42 @@ class TwoQueues {
         continue;
       }
       NodeTimes& times = nodes_.at(node);
-      computing_.push_back({node, now_ms_, now_ms_ + times.compute_ms});
-      now_ms_ += times.compute_ms;
+      const double computes_from_ms = now_ms_;
+      Compute(times.compute_ms);
+      computing_.push_back({node, computes_from_ms, now_ms_});
       if (!ir::MovesData(*node)) continue;
       const double begin_ms =
           transfers_.empty() ? now_ms_ : std::max(now_ms_, transfers_.back().end_ms);
-      times.done_ms = begin_ms + times.transfer_ms;
-      transfers_.push_back({node, begin_ms, times.done_ms});
+      const PriceList::TransferPrice& price = times.transfer;
+      times.done_ms = begin_ms + price.ms;
+      const double share = price.ms > 0 ? std::min(1.0, price.processor_ms / price.ms) : 0;
+      transfers_.push_back({node, begin_ms, times.done_ms, share});
       if (!ir::IsStart(*node)) WaitUntil(times.done_ms);
     }
+  }
+
+  // Advances by the work of a node, which transfers in flight slow down.
+  void Compute(double work_ms) {
+    const double unslowed_ms = now_ms_ + work_ms;
+    for (; in_flight_ < transfers_.size(); ++in_flight_) {
+      const Run& transfer = transfers_[in_flight_];
+      if (transfer.end_ms <= now_ms_ || transfer.processor_share == 0) continue;
+      const double before_ms = std::clamp(transfer.begin_ms - now_ms_, 0.0, work_ms);
+      now_ms_ += before_ms;
+      work_ms -= before_ms;
+      if (work_ms <= 0) break;
+      const double rate = 1 - transfer.processor_share;
+      const double beside_ms = rate * (transfer.end_ms - now_ms_);
+      if (work_ms < beside_ms) {
+        now_ms_ += work_ms / rate;
+        work_ms = 0;
+        break;
+      }
+      now_ms_ = transfer.end_ms;
+      work_ms -= beside_ms;
+    }
+    now_ms_ += work_ms;
+    slowed_ms_ += now_ms_ - unslowed_ms;
   }
 
   // Time until then counts as waiting for all transfers in flight, whichever the computation needs.
@@ -103,9 +137,11 @@ class TwoQueues {
   std::unordered_map<const ir::Node*, NodeTimes> nodes_;
   std::unordered_map<const ir::Node*, double> waited_ms_;
   std::vector<Run> transfers_;  // in their order
+  size_t in_flight_ = 0;        // those before it are over
   std::vector<Run> computing_;  // since the last micro-batch began
   double last_begin_ms_ = 0;    // begin of that micro-batch
   double now_ms_ = 0;           // of the computation
+  double slowed_ms_ = 0;
 };
 
 }  // namespace
@@ -117,7 +153,7 @@ StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine) {
     const auto runs = static_cast<double>(RunsPerStep(graph, section));
     for (const ir::Node* node : section.nodes) {
       if (!ir::MovesData(*node)) continue;
-      const double ms = TransferMs(graph, *node, machine) * runs;
+      const double ms = TransferPriceOf(graph, *node, machine).ms * runs;
       step.transfers[node] = {ms, ms};
     }
   }
@@ -125,7 +161,7 @@ StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine) {
   if (Overlaps(graph)) {
     const int64_t micro_steps = RunsPerStep(graph, *graph.section(ir::SectionKind::kForward));
     queues.Step(graph, micro_steps);
-    queues.ForgetWaits();
+    queues.ForgetSums();
     queues.Step(graph, micro_steps);
     for (auto& [node, time] : step.transfers) {
       const double waited_ms = queues.waited_ms(node);
@@ -134,6 +170,7 @@ StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine) {
   } else {
     queues.Step(graph, 1);  // all micro-batches are alike
   }
+  step.slowed_ms = queues.slowed_ms();
   step.computing = queues.Computing();
   step.sending = queues.Sending();
   return step;

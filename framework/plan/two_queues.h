@@ -1,5 +1,6 @@
 // LayOnTwoQueues: when the nodes of a step run. Nodes are laid on two queues, computation and
-// transfers, which synchronise where one waits for the other.
+// transfers, which synchronise where one waits for the other. While a transfer takes a part of the
+// computation's processor (ProfiledRanks), nodes beside it take that much longer.
 #pragma once
 
 #include <unordered_map>
@@ -30,6 +31,7 @@ struct StepOnQueues {
   // The runs from the beginning of the last micro-batch to the end of the step, in order. Transfers
   // that are still in flight from earlier begin at 0.
   std::vector<QueueSlice> computing, sending;
+  double slowed_ms = 0;  // by which transfers beside the nodes of a step lengthen them
 };
 
 StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine);

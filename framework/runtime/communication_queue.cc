@@ -51,10 +51,11 @@ void CommunicationQueue::Run() {
     const Work work = ring_[num_done_ % static_cast<int64_t>(ring_.size())];
     const bool runs = error_.ok();
     lock.unlock();
-    const int64_t begin = profiler_ != nullptr ? profiler_->Now() : 0;
+    const ir::Node& node = *work.instruction->node;
+    const bool is_measured = profiler_ != nullptr && node.section->kind != ir::SectionKind::kEval;
+    const auto begin = is_measured ? profiler_->BeginTransfer() : Profiler::TransferBegin();
     Status status = runs ? RunKernel(*work.instruction, work.context) : Status::Ok();
-    const bool is_of_step = work.instruction->node->section->kind != ir::SectionKind::kEval;
-    if (profiler_ != nullptr && is_of_step) profiler_->EndTransfer(*work.instruction->node, begin);
+    if (is_measured) profiler_->EndTransfer(node, work.context.step, begin);
     lock.lock();
     if (runs) error_ = std::move(status);
     ++num_done_;

@@ -55,12 +55,24 @@ Status HostRunner::RunWatched(Instruction& instruction, const StepContext& conte
   if (histograms != nullptr && histograms->IsDue(context.step)) {
     histograms->Observe(memory, instruction);
   }
-  Profiler* const profiler = options_.profiler;
-  const int64_t begin = profiler != nullptr ? profiler->Now() : 0;
-  ZG_RETURN_IF_ERROR(RunOne(instruction, context));
-  if (profiler != nullptr) profiler->EndNode(instruction.index, begin);
+  ZG_RETURN_IF_ERROR(options_.profiler != nullptr ? RunProfiled(instruction, context)
+                                                  : RunOne(instruction, context));
   if (!anomalies) return Status::Ok();
   return anomalies->CheckOutputs(instruction.outputs, context, memory.rank());
+}
+
+Status HostRunner::RunProfiled(Instruction& instruction, const StepContext& context) {
+  Profiler& profiler = *options_.profiler;
+  const ir::Node& node = *instruction.node;
+  // The queue reports its transfers itself.
+  const bool transfers =
+      ir::MovesData(node) && queue_ == nullptr && node.section->kind != ir::SectionKind::kEval;
+  const auto transfer = transfers ? profiler.BeginTransfer() : Profiler::TransferBegin();
+  const int64_t begin = profiler.Now();
+  ZG_RETURN_IF_ERROR(RunOne(instruction, context));
+  profiler.EndNode(instruction.index, begin);
+  if (transfers) profiler.EndTransfer(node, context.step, transfer);
+  return Status::Ok();
 }
 
 Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) {

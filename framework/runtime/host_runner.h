@@ -27,6 +27,7 @@ class HostRunner : public Runner {
  private:
   Status RunOne(Instruction& instruction, const StepContext& context);
   Status RunWatched(Instruction& instruction, const StepContext& context);
+  Status RunProfiled(Instruction& instruction, const StepContext& context);
   bool IsForQueue(const Instruction& instruction) const {
     return queue_ != nullptr && ir::MovesData(*instruction.node);
   }

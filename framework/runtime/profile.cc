@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -11,6 +12,7 @@
 
 #include "framework/base/format.h"
 #include "framework/ir/scope_pattern.h"
+#include "framework/passes/predict_traffic.h"
 
 namespace zg {
 namespace {
@@ -133,6 +135,12 @@ int64_t LocalBytes(const ir::Graph& graph, const ir::Node& node) {
   return bytes;
 }
 
+int64_t ThreadProcessorNanoseconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
 int64_t SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -146,6 +154,7 @@ void Profiler::AddNode(int index, const ir::Graph& graph, const ir::Node& node) 
   measured.types = LocalTypesText(graph, node);
   measured.bytes = LocalBytes(graph, node);
   nodes_.resize(std::max(nodes_.size(), static_cast<size_t>(index) + 1));
+  if (ir::MovesData(node)) transfers_[&node] = {measured.types, SentBytes(graph, node)};
   nodes_[index] = std::move(measured);
 }
 
@@ -190,9 +199,43 @@ void Profiler::EndNode(int index, int64_t begin) {
   if (keeps_slices_) timeline_.slices.push_back({measured.node, begin, end});
 }
 
-void Profiler::EndTransfer(const ir::Node& node, int64_t begin) {
+void Profiler::EndTransfer(const ir::Node& node, int64_t step, const TransferBegin& begin) {
+  const int64_t end = Now();
+  {
+    const std::lock_guard<std::mutex> lock(transfers_mutex_);
+    if (step != transfers_step_ && ++transfers_steps_ == 2) {
+      for (auto& [of, measured] : transfers_) {
+        measured.calls = measured.ns = measured.processor_ns = 0;
+      }
+    }
+    transfers_step_ = step;
+    MeasuredTransfer& measured = transfers_.at(&node);
+    ++measured.calls;
+    measured.ns += end - begin.ns;
+    measured.processor_ns += ThreadProcessorNanoseconds() - begin.processor_ns;
+  }
   if (static_cast<int64_t>(timeline_.transfers.size()) == transfers_to_keep_) return;
-  timeline_.transfers.push_back({&node, begin, Now()});
+  timeline_.transfers.push_back({&node, begin.ns, end});
+}
+
+std::vector<ProfileTransfers> Profiler::ResultOfTransfers(int64_t steps) const {
+  const std::lock_guard<std::mutex> lock(transfers_mutex_);
+  std::map<std::tuple<ir::SectionKind, std::string, std::string>, ProfileTransfers> by_types;
+  for (const auto& [node, measured] : transfers_) {
+    if (measured.calls == 0) continue;
+    ProfileTransfers& same = by_types[{node->section->kind, node->op->name, measured.types}];
+    same.op = node->op->name;
+    same.section = ir::SectionKindName(node->section->kind);
+    same.types = measured.types;
+    const int64_t calls = measured.calls / steps;
+    same.calls += calls;
+    same.ms += static_cast<double>(measured.ns / steps) / 1e6;
+    same.processor_ms += static_cast<double>(measured.processor_ns / steps) / 1e6;
+    same.bytes += static_cast<double>(calls * measured.bytes);
+  }
+  std::vector<ProfileTransfers> transfers;
+  for (auto& [key, same] : by_types) transfers.push_back(std::move(same));
+  return transfers;
 }
 
 std::optional<Profile> Profiler::Result() const {
@@ -234,6 +277,7 @@ std::optional<Profile> Profiler::Result() const {
   std::stable_sort(profile.rows.begin(), profile.rows.end(),
                    [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
   for (auto& [key, calls] : all_calls) profile.calls.push_back(std::move(calls));
+  profile.transfers = ResultOfTransfers(profile.steps);
   for (auto& [key, module] : modules) profile.modules.push_back(std::move(module));
   std::stable_sort(profile.modules.begin(), profile.modules.end(),
                    [](const ProfileModule& a, const ProfileModule& b) { return a.ms() > b.ms(); });

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/ir/graph.h"
@@ -40,6 +42,18 @@ struct ProfileCalls {
   double bytes = 0;
 };
 
+// The collectives of one op that have the same types, whether they ran in their place or beside the
+// computation in a thread of their own.
+struct ProfileTransfers {
+  std::string op;
+  std::string section;
+  std::string types;  // LocalTypesText
+  int64_t calls = 0;
+  double ms = 0;            // including the wait for other ranks
+  double processor_ms = 0;  // that their thread took of a processor
+  double bytes = 0;         // sent
+};
+
 // The nodes of one module, including its submodules beyond a depth; ms per step, on one rank.
 struct ProfileModule {
   std::string module;  // "blocks.3.attention"; "": nodes that no module made
@@ -58,6 +72,7 @@ struct Profile {
   std::vector<ProfileRow> rows;             // the longest first
   std::vector<ProfileModule> modules = {};  // the same nodes; the longest first
   std::vector<ProfileCalls> calls = {};     // the same nodes
+  std::vector<ProfileTransfers> transfers = {};
 
   double between_nodes_ms() const;  // the rest of the step
   double Share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
@@ -77,6 +92,7 @@ int64_t LocalBytes(const ir::Graph& graph, const ir::Node& node);
 
 using NanosecondClock = int64_t (*)();  // monotonic
 int64_t SteadyNanoseconds();
+int64_t ThreadProcessorNanoseconds();  // that the calling thread has taken
 
 // The times of one rank's nodes on the profiler's clock, in the order of their ends.
 struct TimelineSlice {
@@ -114,8 +130,15 @@ class Profiler {
   void EndStep();
   void EndFeed(int64_t begin);
   void EndNode(int index, int64_t begin);
-  // A transfer of a step, called in the thread of transfers.
-  void EndTransfer(const ir::Node& node, int64_t begin);
+
+  // A transfer of a step, called in the thread that runs it, which may be in a later step's time.
+  // Transfers run one after the other, in the order of their steps.
+  struct TransferBegin {
+    int64_t ns = 0;
+    int64_t processor_ns = 0;
+  };
+  TransferBegin BeginTransfer() const { return {Now(), ThreadProcessorNanoseconds()}; }
+  void EndTransfer(const ir::Node& node, int64_t step, const TransferBegin& begin);
 
   std::optional<Profile> Result() const;  // none before a step has ended
   const Timeline& timeline() const { return timeline_; }
@@ -130,8 +153,22 @@ class Profiler {
     int64_t ns = 0;
   };
 
+  struct MeasuredTransfer {
+    std::string types;
+    int64_t bytes = 0;  // of one call
+    int64_t calls = 0;
+    int64_t ns = 0;
+    int64_t processor_ns = 0;
+  };
+
+  std::vector<ProfileTransfers> ResultOfTransfers(int64_t steps) const;
+
   NanosecondClock clock_;
   std::vector<MeasuredNode> nodes_;  // by index
+  mutable std::mutex transfers_mutex_;
+  std::unordered_map<const ir::Node*, MeasuredTransfer> transfers_;
+  int64_t transfers_step_ = 0;   // of the last transfer
+  int64_t transfers_steps_ = 0;  // steps that transfers were of
   int64_t steps_ended_ = 0;
   int64_t step_ = 0;
   int64_t step_begin_ = 0;

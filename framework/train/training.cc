@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/stopwatch.h"
+#include "framework/base/threads.h"
 #include "framework/job/console.h"
 #include "framework/job/process_memory.h"
 #include "framework/job/progress.h"
@@ -154,9 +155,13 @@ Status Training::Impl::Begin() {
   report.model = trainer->program().graph.name();
   report.inputs = InputsOf(trainer->program());
   report.config = job.config();
-  report.transport = trainer->executor().communicator().transport();
-  report.predicted_traffic = Predicted(
-      PredictTrafficOnHosts(trainer->program().graph, trainer->executor().communicator().hosts()));
+  const Communicator& communicator = trainer->executor().communicator();
+  report.transport = communicator.transport();
+  report.hosts = communicator.hosts();
+  if (report.hosts.empty()) report.hosts.assign(communicator.size(), 0);
+  report.processors = NumUsableCores();
+  report.predicted_traffic =
+      Predicted(PredictTrafficOnHosts(trainer->program().graph, communicator.hosts()));
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
   report.speed.flops_per_step = trainer->program().flops;
   ZG_ASSIGN_OR_RETURN(schedule, ScheduleOf(job.options()));

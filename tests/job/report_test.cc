@@ -39,6 +39,8 @@ Report SmallReport() {
   report.device_library_bytes = 7'000'000;
   report.per_rank_peak_bytes = {10, 11};
   report.transport = "messages";
+  report.hosts = {0, 0, 2};
+  report.processors = 4;
   report.saving_bytes = 2'000'000;
   report.result_bytes = 4;
   report.predicted_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
@@ -84,6 +86,8 @@ TEST(Report, HasTheShapeThatScriptsRead) {
   EXPECT_EQ(json["memory"]["device_libraries"], 7'000'000);
   EXPECT_EQ(json["memory"]["per_rank_peak"], Json::parse("[10, 11]"));
   EXPECT_EQ(json["communication"]["transport"], "messages");
+  EXPECT_EQ(json["communication"]["hosts"], Json::parse("[0, 0, 2]"));
+  EXPECT_EQ(json["communication"]["processors"], 4);
   EXPECT_EQ(json["memory"]["saving"], 2'000'000);
   EXPECT_EQ(json["memory"]["results"], 4);
   EXPECT_EQ(json["communication"]["measured"],
@@ -102,6 +106,7 @@ TEST(Report, HasTheProfileIfOneWasMade) {
                           {"all_reduce", "backward", 3, 2.5, 0, 5e6},
                           {"constant", "backward", 2, 0, 0, 4}};
   report.profile->calls = {{"linear", "forward", "f32[8,4], f32[4,2] -> f32[8,2]", 4, 5, 2e7, 1e7}};
+  report.profile->transfers = {{"all_reduce", "backward", "f32[8] -> f32[8]", 3, 2.5, 0.75, 96}};
   report.profile->modules = {{"blocks.0.mlp", 4, 2, 0.5}, {"", 1, 0, 0}};
   EXPECT_EQ(Json::parse(ReportAsJson(report))["profile"], Json::parse(R"({
       "steps": 2, "is_warm": true, "step_ms": 10.0, "feed_ms": 1.0, "between_nodes_ms": 1.5,
@@ -119,7 +124,10 @@ TEST(Report, HasTheProfileIfOneWasMade) {
          "share": 0.1}],
       "calls": [
         {"op": "linear", "section": "forward", "types": "f32[8,4], f32[4,2] -> f32[8,2]", "calls": 4,
-         "ms": 5.0, "flops": 2e7, "bytes": 1e7}]})"));
+         "ms": 5.0, "flops": 2e7, "bytes": 1e7}],
+      "transfers": [
+        {"op": "all_reduce", "section": "backward", "types": "f32[8] -> f32[8]", "calls": 3,
+         "ms": 2.5, "processor_ms": 0.75, "bytes": 96.0}]})"));
 }
 
 TEST(Report, ALossIsReadBackWithEveryBit) {

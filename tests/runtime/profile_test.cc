@@ -158,6 +158,23 @@ TEST(ExecutorProfile, CallsOfAnOpDifferByTheirLocalTypes) {
           "update relu: f32[8,8] -> f32[8,8]: 1 calls, 1 ms, 64 FLOP, 512 B"));
 }
 
+// The clock of the test stands still while ranks talk, the processor's does not.
+TEST(ExecutorProfile, TransfersHaveTheirBytesAndTheProcessorsTime) {
+  for (const int steps : {1, 3}) {
+    const StatusOr<Profile> profile = ProfileOf(steps);
+    ASSERT_TRUE(profile.ok()) << profile.status().message();
+    ASSERT_EQ(profile->transfers.size(), 1u);
+    const ProfileTransfers& sum = profile->transfers[0];
+    EXPECT_EQ(sum.section + " " + sum.op, "backward all_reduce");
+    EXPECT_EQ(sum.types, "f32[8,8] -> f32[8,8]");
+    EXPECT_EQ(sum.calls, 2);
+    EXPECT_EQ(sum.bytes, 2 * 4 * 64);  // half of it is received to be summed, half as a sum
+    EXPECT_EQ(sum.ms, 0);
+    EXPECT_GT(sum.processor_ms, 0);
+    EXPECT_LT(sum.processor_ms, 1000);
+  }
+}
+
 TEST(ExecutorProfile, TheFirstStepCountsOnlyAlone) {
   const StatusOr<Profile> profile = ProfileOf(1);
   ASSERT_TRUE(profile.ok()) << profile.status().message();
@@ -224,6 +241,32 @@ TEST(Profiler, WhatNoNodeTookIsBetweenThem) {
   EXPECT_EQ(profile->step_ms, 9);
   EXPECT_EQ(profile->feed_ms, 2);
   EXPECT_EQ(profile->between_nodes_ms(), 7);
+}
+
+// As when a queue ends them while a later step runs.
+TEST(Profiler, TransfersBelongToTheirStep) {
+  RegisterAllOps();
+  const StatusOr<ir::Graph> graph = ir::Parse(kProgram);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const ir::Node& sum = *graph->FindValue("w.grad.sum")->producer;
+  Profiler profiler(FakeNow);
+  profiler.AddNode(0, *graph, sum);
+  const auto transfer = [&](int64_t step, int64_t ms) {
+    const Profiler::TransferBegin begin = profiler.BeginTransfer();
+    now_ns += ms * kMs;
+    profiler.EndTransfer(sum, step, begin);
+  };
+  for (int64_t step = 1; step <= 3; ++step) {
+    profiler.BeginStep(step);
+    if (step > 1) transfer(step - 1, step == 2 ? 500 : 3);  // of the step before
+    transfer(step, step == 1 ? 700 : 5);
+    profiler.EndStep();
+  }
+  transfer(3, 3);
+  const Profile profile = profiler.Result().value();
+  ASSERT_EQ(profile.transfers.size(), 1u);
+  EXPECT_EQ(profile.transfers[0].calls, 2);
+  EXPECT_EQ(profile.transfers[0].ms, 8);
 }
 
 TEST(Profiler, TheSteadyClockMovesOn) {

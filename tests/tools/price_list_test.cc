@@ -195,6 +195,55 @@ forward:
   EXPECT_EQ(prices.Of(graph, *graph.FindValue("b")->producer).ms, 0.001);
 }
 
+// A sum of 400 bytes takes 6 ms, of which a processor works 1.5; gathers 1 ms per 100 bytes.
+Profile ProfileOfTransfers() {
+  Profile profile = {3, true, 10, 0, {}};
+  profile.transfers = {{"all_reduce", "backward", "f32[10,10] -> f32[10,10]", 2, 12, 3, 800},
+                       {"all_gather", "update", "f32[50] -> f32[100]", 1, 2, 1, 200}};
+  return profile;
+}
+
+TEST(PriceList, TransfersOfTheSameRanksHavePrices) {
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
+variables:
+  %p: f32[600] {S(0)} = variable (dtype="f32", shape=[600])
+forward:
+  %x: f32[4,10] {S(0)} = input (dtype="f32", name="x", shape=[4,10])
+backward:
+  %g: f32[10,10] {P} = linear_grad_weight %x, %x
+  %s: f32[10,10] {B} = all_reduce %g
+  %r: f32[10,10] {S(0)} = reduce_scatter %g
+update:
+  %w: f32[600] {B} = all_gather %p
+)");
+  const auto lines = [&](const PriceList& prices) {
+    std::vector<std::string> lines;
+    for (const char* name : {"s", "r", "w"}) {
+      const PriceList::TransferPrice price =
+          prices.OfTransfer(graph, *graph.FindValue(name)->producer);
+      lines.push_back(fmt::format("{} {:.6g} {:.6g} {}", name, price.ms, price.processor_ms,
+                                  static_cast<int>(price.basis)));
+    }
+    return lines;
+  };
+  const PriceList prices(ProfileOfTransfers(), "p.json", {{0, 1}, false});
+  EXPECT_THAT(lines(prices), ElementsAre("s 6 1.5 0",    // as measured
+                                         "r 2.8 0.8 1",  // 200 bytes, as all take per byte
+                                         "w 12 6 1"));   // 1200 bytes, as gathers
+  // Beside the computation, on processors that it does not use.
+  EXPECT_EQ(lines(PriceList(ProfileOfTransfers(), "p.json", {{0, 1}, true}))[0], "s 6 0 0");
+
+  Machine machine;
+  machine.prices = std::make_shared<PriceList>(prices);
+  EXPECT_FALSE(HasTransferPrices(graph.mesh(), machine));  // of ranks on one host
+  machine.ranks_per_host = 1;
+  EXPECT_TRUE(HasTransferPrices(graph.mesh(), machine));
+  EXPECT_FALSE(HasTransferPrices(Mesh::DataParallel(4), machine));
+  const PricedTransfers priced = PriceTransfers(graph, machine);
+  EXPECT_NEAR(priced.ms, 6 + 2.8 + 12, 1e-9);
+  EXPECT_NEAR(priced.same_types_ms, 6, 1e-9);
+}
+
 std::string WrittenFile(const std::string& text) {
   const std::string path = ::testing::TempDir() + "/prices.json";
   std::ofstream(path) << text;
@@ -209,6 +258,8 @@ TEST(PriceList, IsReadFromAReport) {
   Report report;
   report.config = {{"threads", int64_t{2}}, {"dtype", std::string("bf16")}};
   report.profile = SmallProfile();
+  report.hosts = {0, 0, 2};
+  report.processors = 5;
   const std::string path = WrittenFile(ReportAsJson(report));
   const StatusOr<PriceList> prices = PriceList::Read(path, {2, DType::kBF16});
   ASSERT_TRUE(prices.ok()) << prices.status().message();
@@ -219,6 +270,16 @@ forward:
 )");
   EXPECT_EQ(prices->Of(graph, *graph.FindValue("a")->producer).ms, 2);
   EXPECT_EQ(prices->source(), path);
+  EXPECT_THAT(prices->ranks().hosts, ElementsAre(0, 0, 2));
+  EXPECT_FALSE(prices->HasTransfersBetween({0, 0, 2}));  // it had none
+  EXPECT_FALSE(prices->ranks().have_free_processors);
+  report.processors = 6;  // of two ranks, of two threads and transfers each
+  report.profile->transfers = ProfileOfTransfers().transfers;
+  const PriceList more =
+      PriceList::Read(WrittenFile(ReportAsJson(report)), {2, DType::kBF16}).value();
+  EXPECT_TRUE(more.ranks().have_free_processors);
+  EXPECT_TRUE(more.HasTransfersBetween({0, 0, 2}));
+  EXPECT_FALSE(more.HasTransfersBetween({0, 1, 2}));
 
   EXPECT_EQ(ErrorOf(path, {1, DType::kBF16}),
             path + ": was measured with `threads=2`, but the job has 1; measure it with as many");

@@ -101,6 +101,27 @@ update:
   EXPECT_NEAR(times.at(graph.FindValue("p.whole")->producer).hidden_ms(), 1, 1e-9);
 }
 
+// A transfer of 4 ms works for 2: three kernels of 1 ms beside it get 2 ms done until it ends.
+TEST(LayOnTwoQueues, ATransfersWorkSlowsTheKernelsBesideIt) {
+  const ir::Graph graph = ParseOrDie(kOneStart);
+  Profile profile = {3, true, 1, 0, {}};
+  profile.calls = {{"relu", "forward", "f32[64] -> f32[64]", 1, 1, 64, 512}};
+  profile.transfers = {{"all_gather", "forward", "f32[48] -> f32[96]", 2, 8, 4, 384}};
+  Machine machine;
+  for (const bool are_free : {false, true}) {
+    machine.prices =
+        std::make_shared<PriceList>(profile, "p.json", ProfiledRanks{{0, 0}, are_free});
+    const StepOnQueues step = LayOnTwoQueues(graph, machine);
+    const ir::Node* const started = graph.FindValue("p.whole")->producer;
+    EXPECT_NEAR(step.transfers.at(started).ms, 4, 1e-9);
+    EXPECT_NEAR(step.slowed_ms, are_free ? 0 : 2, 1e-9);
+    EXPECT_NEAR(step.transfers.at(started).hidden_ms(), are_free ? 3 : 4, 1e-9);
+    ASSERT_GE(step.computing.size(), 3u);
+    EXPECT_NEAR(step.computing[1].end_ms, are_free ? 2 : 4, 1e-9);
+    EXPECT_NEAR(step.computing[2].end_ms, are_free ? 3 : 5, 1e-9);
+  }
+}
+
 std::vector<std::string> Lines(const std::vector<PlannedTransfer>& transfers) {
   std::vector<std::string> lines;
   for (const PlannedTransfer& transfer : transfers) {

@@ -1,0 +1,24 @@
+// EstimateStep: the time of a compiled graph's step on a machine, with what its transfers hide behind
+// the computation.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "framework/ir/graph.h"
+#include "framework/plan/time_estimate.h"
+#include "framework/plan/two_queues.h"
+
+namespace zg::plan {
+
+struct StepEstimate {
+  TimeEstimate time;
+  std::vector<AxesTraffic> traffic_of_axes;
+  std::optional<PricedComputation> priced;          // if the machine has prices
+  std::optional<PricedTransfers> priced_transfers;  // if those have transfers of such ranks
+  StepOnQueues queues;
+};
+
+StepEstimate EstimateStep(const ir::Graph& graph, const Machine& machine);
+
+}  // namespace zg::plan
