@@ -103,8 +103,9 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_string("json", &options->json, "write the plan as one JSON object", "FILE");
   flags->add_string("html", &options->html,
                     "write the plan as a page with memory over time and the schedule", "FILE");
-  flags->add_string("prices", &options->prices,
-                    "times of the plan by this --report of a run with --profile", "FILE");
+  flags->add_string(
+      "prices", &options->prices,
+      "times of the plan, and of --overlap auto, by this --report of a run with --profile", "FILE");
   flags->add_string(
       "explain", &options->explain,
       "print instead why a value of the program, or all, lies on the ranks as it does", "VALUE");
@@ -181,7 +182,7 @@ Status CheckObserving(const FlagParser& flags, const JobOptions& options) {
 }
 
 Status CheckPlan(const FlagParser& flags, const JobOptions& options) {
-  for (const char* flag : {"json", "html", "prices", "explain"}) {
+  for (const char* flag : {"json", "html", "explain"}) {
     if (flags.is_given(flag) && !options.plan) {
       return InvalidArgument("--{}: is without effect; give --plan as well", flag);
     }

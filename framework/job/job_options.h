@@ -52,7 +52,7 @@ struct JobOptions {
   bool plan = false;
   std::string json;
   std::string html;
-  std::string prices;   // a report with a profile, for the times of the plan
+  std::string prices;   // a report with a profile, for the times of the plan and --overlap auto
   std::string explain;  // a value of the program whose placement is explained instead
 };
 

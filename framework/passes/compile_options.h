@@ -140,9 +140,9 @@ struct CompileOptions : OneFlowSwitches {
 
   // Collectives run beside the computation, in a thread of their own, as long as the buffers that
   // this keeps alive at one time have at most so many bytes together. Same bits. 0: they run in
-  // their place (passes/overlap_communication.h). kAuto: four buckets where messages are sent
-  // between hosts, which takes time but little processor time; 0 where ranks read each other's
-  // memory, and on devices.
+  // their place (passes/overlap_communication.h). kAuto: what measured prices say, if there are any
+  // (zerograph/choose_overlap.h); else four buckets where messages are sent between hosts, which
+  // takes time but little processor time, and 0 where ranks read each other's memory, and on devices.
   int64_t overlap_bytes = kAuto;
   void overlap_communication(int64_t max_bytes = kUnlimitedBytes) { overlap_bytes = max_bytes; }
   static constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max();

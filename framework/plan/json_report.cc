@@ -110,6 +110,18 @@ Json TimeAsJson(const JobPlan& plan) {
           {"compile_ms", plan.compile_ms}};
 }
 
+Json OverlapAsJson(const OverlapChoices& choices) {
+  Json json = Json::array();
+  for (const OverlapChoice& choice : choices.tried) {
+    const bool is_unlimited = choice.max_bytes == CompileOptions::kUnlimitedBytes;
+    json.push_back({{"max_bytes", is_unlimited ? Json(nullptr) : Json(choice.max_bytes)},
+                    {"step_ms", choice.step_ms},
+                    {"peak", choice.peak_bytes},
+                    {"chosen", &choice == &choices.best()}});
+  }
+  return json;
+}
+
 Json ReplicatedAsJson(const JobPlan& plan) {
   Json json = Json::array();
   for (const Replicated& replicated : plan.replicated) {
@@ -155,6 +167,7 @@ std::string JsonReport(const PlanReport& report) {
                      {"bytes_imbalance", plan.owned.bytes_imbalance},
                      {"flops_imbalance", plan.owned.flops_imbalance}};
   }
+  if (!report.overlap.tried.empty()) json["overlap"] = OverlapAsJson(report.overlap);
   if (report.fit_bytes.has_value()) {
     json["fit"] = *report.fit_bytes;
     json["front"] = Json::array();

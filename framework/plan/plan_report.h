@@ -8,6 +8,7 @@
 
 #include "framework/job/flag_value.h"
 #include "framework/plan/job_plan.h"
+#include "framework/plan/overlap_choice.h"
 #include "framework/plan/stage_comparison.h"
 
 namespace zg::plan {
@@ -22,6 +23,7 @@ struct FitWay {
 struct PlanReport {
   std::vector<ResolvedFlag> config;
   JobPlan plan;
+  OverlapChoices overlap;  // if `overlap` was auto and prices decided
   std::optional<StageComparison> stages;
   // Set if the plan answers what fits: the bytes per rank, and the choices made.
   std::optional<int64_t> fit_bytes;

@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kShortestMsForRates = 0.01;  // per call; as in a profile's table
+constexpr double kShortestMsForRates = 0.01;   // per call; as in a profile's table
+constexpr double kFewestBytesForRates = 4096;  // per transfer; the time of fewer is latency
 
 Status CheckSettings(const Json& config, const PriceList::RunSettings& settings) {
   const auto threads = config.at("threads").get<int>();
@@ -187,8 +188,9 @@ PriceList::TransferPrice PriceList::OfTransfer(const ir::Graph& graph, const ir:
     return per(same->second, 1, same->second.calls, Basis::kSameTypes);
   }
   const auto of_op = transfers_by_op_.find(node.op->name);
-  const TransferSum& rate =
-      of_op != transfers_by_op_.end() && of_op->second.bytes > 0 ? of_op->second : all_transfers_;
+  const bool op_has_rate = of_op != transfers_by_op_.end() &&
+                           of_op->second.bytes >= kFewestBytesForRates * of_op->second.calls;
+  const TransferSum& rate = op_has_rate ? of_op->second : all_transfers_;
   if (rate.bytes == 0) return {};
   return per(rate, static_cast<double>(SentBytes(graph, node)), rate.bytes, Basis::kRate);
 }

@@ -6,8 +6,8 @@
 // below 10 us give no such rate.
 //
 // Transfers have prices for the number of ranks and the hosts of the run alone: the time of the same
-// transfer, or else what the op's transfers, or all, took per byte that they sent. For other ranks
-// the time follows from the machine's links (time_estimate.h).
+// transfer, or else what the op's transfers took per byte that they sent, or all if those sent less
+// than 4 KiB each. For other ranks the time follows from the machine's links (time_estimate.h).
 #pragma once
 
 #include <cstdint>

@@ -230,6 +230,7 @@ std::string TextReport(const PlanReport& report) {
   const JobPlan& plan = report.plan;
   std::string text = Header(report) + "\n" + Memory(plan) + "\n" + Peak(plan) + "\n" +
                      TrafficAndTime(plan) + "\n" + Whole(plan) + Owners(plan.owned);
+  if (!report.overlap.tried.empty()) text += "\n" + OverlapTable(report.overlap);
   if (report.stages.has_value()) text += "\n" + Stages(*report.stages);
   return text + fmt::format("\n  compiled in {}\n", Milliseconds(plan.compile_ms));
 }

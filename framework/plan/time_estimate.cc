@@ -66,6 +66,20 @@ std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine) {
   return hosts;
 }
 
+StatusOr<int> RanksPerHost(const std::vector<int>& hosts) {
+  if (hosts.empty()) return 0;
+  const auto on_first = static_cast<int>(std::count(hosts.begin(), hosts.end(), hosts[0]));
+  const auto ranks = static_cast<int>(hosts.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (hosts[rank] == rank - rank % on_first) continue;
+    return InvalidArgument(
+        "got a rank {} on the host of rank {}, where the first host has {} ranks; expected as many "
+        "ranks on every host, numbered host by host",
+        rank, hosts[rank], on_first);
+  }
+  return on_first == ranks ? 0 : on_first;
+}
+
 bool HasTransferPrices(const Mesh& mesh, const Machine& machine) {
   if (machine.prices == nullptr) return false;
   if (static_cast<int>(machine.prices->ranks().hosts.size()) != mesh.num_ranks()) return false;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/status.h"
 #include "framework/ir/graph.h"
 #include "framework/plan/price_list.h"
 
@@ -35,6 +36,10 @@ struct Machine {
 
 // The host of each rank, as the lowest rank on it; empty: all are on one host.
 std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine);
+
+// The ranks on each host, 0 if all are on one, from the lowest rank on the host of each rank. Error:
+// hosts, but for the last, do not have as many ranks each, in order.
+StatusOr<int> RanksPerHost(const std::vector<int>& hosts);
 
 // Whether the machine has prices of transfers between the ranks of this mesh.
 bool HasTransferPrices(const Mesh& mesh, const Machine& machine);

@@ -150,7 +150,7 @@ TEST(JobOptions, FilesOfAPlanNeedThePlan) {
   EXPECT_EQ(check({"--plan", "--json=a", "--html=b"}), "");
   EXPECT_EQ(check({"--json=a"}), "--json: is without effect; give --plan as well");
   EXPECT_EQ(check({"--html=a"}), "--html: is without effect; give --plan as well");
-  EXPECT_EQ(check({"--prices=a"}), "--prices: is without effect; give --plan as well");
+  EXPECT_EQ(check({"--prices=a"}), "");  // for --overlap auto
 }
 
 TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {

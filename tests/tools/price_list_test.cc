@@ -199,7 +199,7 @@ forward:
 Profile ProfileOfTransfers() {
   Profile profile = {3, true, 10, 0, {}};
   profile.transfers = {{"all_reduce", "backward", "f32[10,10] -> f32[10,10]", 2, 12, 3, 800},
-                       {"all_gather", "update", "f32[50] -> f32[100]", 1, 2, 1, 200}};
+                       {"all_gather", "update", "f32[2500] -> f32[5000]", 1, 100, 50, 1e4}};
   return profile;
 }
 
@@ -227,9 +227,9 @@ update:
     return lines;
   };
   const PriceList prices(ProfileOfTransfers(), "p.json", {{0, 1}, false});
-  EXPECT_THAT(lines(prices), ElementsAre("s 6 1.5 0",    // as measured
-                                         "r 2.8 0.8 1",  // 200 bytes, as all take per byte
-                                         "w 12 6 1"));   // 1200 bytes, as gathers
+  EXPECT_THAT(lines(prices), ElementsAre("s 6 1.5 0",             // as measured
+                                         "r 2.07407 0.981481 1",  // 200 bytes, as all take per byte
+                                         "w 12 6 1"));            // 1200 bytes, as gathers
   // Beside the computation, on processors that it does not use.
   EXPECT_EQ(lines(PriceList(ProfileOfTransfers(), "p.json", {{0, 1}, true}))[0], "s 6 0 0");
 
@@ -240,7 +240,7 @@ update:
   EXPECT_TRUE(HasTransferPrices(graph.mesh(), machine));
   EXPECT_FALSE(HasTransferPrices(Mesh::DataParallel(4), machine));
   const PricedTransfers priced = PriceTransfers(graph, machine);
-  EXPECT_NEAR(priced.ms, 6 + 2.8 + 12, 1e-9);
+  EXPECT_NEAR(priced.ms, 6 + 112 * 200.0 / 10'800 + 12, 1e-9);
   EXPECT_NEAR(priced.same_types_ms, 6, 1e-9);
 }
 

@@ -81,6 +81,33 @@ through_cable = int(sys.argv[2])
 assert through_cable > sent * len(two["steps"]), (through_cable, sent)
 PYTHON
 
+# The prices of a run on these hosts decide about --overlap: as the plan says, with the same bits.
+on_two_hosts -- --steps 20 --overlap unlimited --bucket-mb 0.02 --profile --report "$scratch/prices.json" ||
+  fail "a profile of two hosts"
+on_two_hosts -- --steps 600 --bucket-mb 0.02 --prices "$scratch/prices.json" --report "$scratch/priced.json" ||
+  fail "two hosts with prices"
+chosen=$(sed -n 's/^info: overlap: \(.*\) by .*prices.json, .* ms per step; off: .* ms$/\1/p' "$err")
+[[ -n $chosen ]] || fail "the choice of overlap is not told"
+"$recipe" --ranks 2 "${flags[@]}" --width 60 --zero 2 --bucket-mb 0.02 --prices "$scratch/prices.json" --plan \
+  --json "$scratch/priced_plan.json" >"$out" 2>"$err" || fail "the plan with prices: $?"
+grep -qF "  $chosen (chosen)" "$out" || fail "the run chose $chosen, but not the plan"
+python3 - "$scratch" <<'PYTHON' || fail "with prices: other bits, or not as planned"
+import json
+import pathlib
+import sys
+
+one, priced, plan = (json.loads(pathlib.Path(sys.argv[1], f"{name}.json").read_text()) for name in ["one_host", "priced", "priced_plan"])
+assert one["final"] == priced["final"], (one["final"], priced["final"])
+assert priced["memory"]["predicted"]["peak"] == plan["memory"]["predicted"]["peak"]
+assert priced["memory"]["measured"]["peak"] == plan["memory"]["predicted"]["peak"]
+assert plan["time"]["priced_transfer_ms"] > 0 and plan["time"]["prices"]["same_transfers_ms"] > 0, plan["time"]
+PYTHON
+on_two_hosts --max-restarts 0 -- --steps 1 --overlap off --prices "$scratch/prices.json" && fail "--prices without --overlap auto"
+grep -q "^.*--prices: is without effect; give --plan or --overlap auto as well" "$err" || fail "not the error of --prices"
+per_host=2 on_two_hosts --max-restarts 0 -- --steps 1 --prices "$scratch/prices.json" && fail "prices of other ranks"
+grep -q -- "--prices: .*prices.json has no times of transfers between 4 ranks with 2 on a host" "$err" ||
+  fail "not the error of prices of other ranks"
+
 # The report's sent bytes must have gone through the cable: rank 0 counts what it receives. The difference
 # of a long and a short job leaves out the bytes of starting and ending a job. The headers of
 # Ethernet, IP and TCP (14 + 20 + 32 bytes a packet) are not counted: how many packets TCP makes of the

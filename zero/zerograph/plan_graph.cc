@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/plan/explain_placement.h"
+#include "zero/zerograph/choose_overlap.h"
 
 namespace zg {
 namespace {
@@ -24,7 +25,10 @@ StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
     }
     return plan::PlanJob(program, plan_options.machine, plan_options.description);
   };
-  ZG_ASSIGN_OR_RETURN(report.plan, plan(options));
+  CompileOptions resolved = options;
+  ZG_ASSIGN_OR_RETURN(report.overlap, ChooseOverlap(graph, mesh, target, plan_options.machine,
+                                                    plan_options.sends_messages, &resolved));
+  ZG_ASSIGN_OR_RETURN(report.plan, plan(resolved));
   const bool compares = plan_options.compare_stages && plan_options.explain.empty();
   if (!compares || mesh.num_ranks() == 1) return report;
   std::vector<plan::JobPlan> stages;

@@ -11,10 +11,11 @@
 namespace zg {
 
 struct PlanGraphOptions {
-  std::string description;     // description of the model, for people; "": the graph's name
-  plan::Machine machine;       // the machine that times are estimated for
-  bool compare_stages = true;  // plan every stage, where there are ranks to share
-  std::string explain;         // a value whose placement the report explains; "": none
+  std::string description;      // description of the model, for people; "": the graph's name
+  plan::Machine machine;        // the machine that times are estimated for
+  bool sends_messages = false;  // whether ranks talk by messages, which `overlap` auto asks for
+  bool compare_stages = true;   // plan every stage, where there are ranks to share
+  std::string explain;          // a value whose placement the report explains; "": none
 };
 
 // Leaves `config` in the report empty. Errors: those of zero::Compile.

@@ -1,13 +1,17 @@
 #include "zero/zerograph/train.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
+#include "framework/comm/message_chunks.h"
 #include "framework/job/console.h"
 #include "framework/kernels/device_kernels.h"
 #include "framework/plan/text_report.h"
 #include "framework/plan/write_plan.h"
 #include "framework/runtime/plan_program.h"
 #include "framework/train/measured_gemms.h"
+#include "zero/zerograph/choose_overlap.h"
 #include "zero/zerograph/make_trainer.h"
 #include "zero/zerograph/plan_graph.h"
 
@@ -38,6 +42,62 @@ StatusOr<TrainerOptions> TrainerOptionsOf(const Job& job) {
   return options;
 }
 
+// The machine as far as the flags tell. Prices of as many ranks are of their hosts, too.
+StatusOr<plan::Machine> MachineOf(const Job& job, const CompileOptions& compile_options) {
+  const JobOptions& options = job.options();
+  plan::Machine machine;
+  if (options.prices.empty()) return machine;
+  StatusOr<plan::PriceList> prices =
+      plan::PriceList::Read(options.prices, {options.threads, compile_options.dtype});
+  ZG_RETURN_IF_ERROR(prices.status().WithContext("--prices"));
+  machine.prices = std::make_shared<plan::PriceList>(std::move(*prices));
+  const std::vector<int>& hosts = machine.prices->ranks().hosts;
+  if (static_cast<int>(hosts.size()) == job.num_planned_ranks()) {
+    StatusOr<int> ranks_per_host = plan::RanksPerHost(hosts);
+    ZG_RETURN_IF_ERROR(ranks_per_host.status().WithContext("--prices " + options.prices));
+    machine.ranks_per_host = *ranks_per_host;
+  }
+  return machine;
+}
+
+// Decides about `overlap` by `--prices`.
+Status ChooseOverlapByPrices(const Job& job, const Graph& graph, CompileOptions* compile_options) {
+  const std::string& file = job.options().prices;
+  if (file.empty()) return Status::Ok();
+  if (compile_options->overlap_bytes != CompileOptions::kAuto) {
+    return InvalidArgument("--prices: is without effect; give --plan or --overlap auto as well");
+  }
+  Communicator& communicator = job.communicator();
+  if (!communicator.device().is_host()) {
+    return InvalidArgument(
+        "--prices: got {}, but the ranks compute on GPUs, whose times no profile "
+        "has; leave it out, or give --plan",
+        file);
+  }
+  ZG_ASSIGN_OR_RETURN(plan::Machine machine, MachineOf(job, *compile_options));
+  ZG_ASSIGN_OR_RETURN(machine.ranks_per_host, plan::RanksPerHost(communicator.hosts()));
+  const Mesh mesh = compile_options->MeshOf(communicator.size());
+  if (!plan::HasTransferPrices(mesh, machine)) {
+    return InvalidArgument(
+        "--prices: {} has no times of transfers between {} ranks with {} on a host; give the "
+        "--report of a run with --profile on the same hosts, or --plan",
+        file, communicator.size(),
+        machine.ranks_per_host == 0 ? communicator.size() : machine.ranks_per_host);
+  }
+  ZG_ASSIGN_OR_RETURN(const KernelRegistry* kernels,
+                      DeviceKernels(communicator.device(), {false, job.options().threads}));
+  ZG_ASSIGN_OR_RETURN(
+      const plan::OverlapChoices choices,
+      ChooseOverlap(graph, mesh, TargetOf(*kernels, communicator.arena().workspace_bytes()),
+                    machine, /*sends_messages=*/false, compile_options));
+  if (job.is_main()) {
+    spdlog::info("overlap: {} by {}, {:.1f} ms per step; off: {:.1f} ms",
+                 plan::OverlapLimitText(choices.best().max_bytes), file, choices.best().step_ms,
+                 choices.tried[0].step_ms);
+  }
+  return Status::Ok();
+}
+
 Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compile_options,
                  const std::string& description) {
   const JobOptions& options = job.options();
@@ -49,15 +109,13 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   PlanGraphOptions plan_options;
   plan_options.description = description;
   plan_options.explain = options.explain;
-  if (!options.prices.empty()) {
-    StatusOr<plan::PriceList> prices =
-        plan::PriceList::Read(options.prices, {options.threads, compile_options.dtype});
-    ZG_RETURN_IF_ERROR(prices.status().WithContext("--prices"));
-    plan_options.machine.prices = std::make_shared<plan::PriceList>(std::move(*prices));
-  }
-  ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
-                      plan_graph(graph, compile_options.MeshOf(job.num_planned_ranks()),
-                                 compile_options, TargetOf(*kernels), plan_options));
+  ZG_ASSIGN_OR_RETURN(plan_options.machine, MachineOf(job, compile_options));
+  const int ranks = job.num_planned_ranks();
+  plan_options.sends_messages = plan_options.machine.ranks_per_host > 0;
+  const Target target =
+      TargetOf(*kernels, plan_options.sends_messages ? MessageWorkspaceBytes(ranks) : 0);
+  ZG_ASSIGN_OR_RETURN(plan::PlanReport report, plan_graph(graph, compile_options.MeshOf(ranks),
+                                                          compile_options, target, plan_options));
   if (gemms != nullptr) ZG_RETURN_IF_ERROR(gemms->CheckComplete());
   report.config = job.config();
   print_out(options.explain.empty() ? plan::TextReport(report) : report.explanation);
@@ -75,6 +133,8 @@ std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainO
         job.with_compile_flags(PrintPlan(job, graph, compile_options, options.description)));
     job.exit(0);
   }
+  job.check_on_all_ranks(
+      job.with_compile_flags(ChooseOverlapByPrices(job, graph, &compile_options)));
   const StatusOr<TrainerOptions> trainer_options = TrainerOptionsOf(job);
   job.check_on_all_ranks(job.with_compile_flags(trainer_options.status()));
   StatusOr<std::unique_ptr<Trainer>> made =
