@@ -22,7 +22,7 @@ struct OverlapChoices {
 };
 
 // The index of the best: the one that needs the least memory among those whose step takes at most
-// 1 % longer than the fastest.
+// 5 % longer than the fastest.
 size_t BestOverlap(const std::vector<OverlapChoice>& tried);
 
 // "off", "16.8 MB" or "unlimited".
