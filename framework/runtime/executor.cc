@@ -98,8 +98,9 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
         &executor->gradient_histograms_.emplace(options.gradient_histograms_every);
   }
   ZG_ASSIGN_OR_RETURN(executor->runner_, MakeRunner(*graph, communicator, runner_options));
-  ZG_ASSIGN_OR_RETURN(ProgramPlan program,
-                      PlanProgram(*graph, kernels, communicator->arena().workspace_bytes()));
+  ZG_ASSIGN_OR_RETURN(
+      ProgramPlan program,
+      PlanProgram(*graph, kernels, communicator->arena().workspace_bytes(), options.memory));
   executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
   ZG_ASSIGN_OR_RETURN(std::byte* const arena, executor->AllocateArena());

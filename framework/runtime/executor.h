@@ -1,5 +1,5 @@
-// Executor: a compiled graph on one rank. Its creation makes the kernels, plans and allocates the
-// arena and resolves every address. After that a step is a walk over flat lists of instructions
+// Executor: a compiled graph on one rank. Its creation makes the kernels, allocates the arena and
+// resolves every address. After that a step is a walk over flat lists of instructions
 // that allocates nothing. Its runner (runner.h) executes them on the device of the communicator.
 //
 //   ZG_ASSIGN_OR_RETURN(auto executor,
@@ -53,6 +53,9 @@ struct ExecutorOptions {
                                // timeline()
   // Records a device's work once and then replays it (a CUDA graph).
   bool record = false;
+  // The plan of the graph for these kernels and this communicator (Program::memory), needed only by
+  // Create; null: it plans.
+  const MemoryPlan* memory = nullptr;
 };
 
 class Executor {

@@ -13,9 +13,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeKernelOf(const ir::Graph& graph, const ir:
   return kernel.status().WithContext(node.scope.empty() ? graph.name() : node.scope);
 }
 
-StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
-                                  int64_t communicator_workspace_bytes) {
-  ProgramPlan plan;
+namespace {
+
+StatusOr<ProgramKernels> MakeKernels(const ir::Graph& graph, const KernelRegistry& kernels) {
+  ProgramKernels made;
   for (const auto& section : graph.sections()) {
     for (const ir::Node* node : section->nodes) {
       if (node->op->traits.kind == ir::OpKind::kParameterGradient) {
@@ -30,9 +31,39 @@ StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& 
             graph.name(), node->inputs[0]->name);
       }
       if (!node->op->traits.has_kernel() || IsBoxing(*node)) continue;
-      ZG_ASSIGN_OR_RETURN(plan.kernels[node], MakeKernelOf(graph, *node, kernels));
+      ZG_ASSIGN_OR_RETURN(made[node], MakeKernelOf(graph, *node, kernels));
     }
   }
+  return made;
+}
+
+Status CheckTarget(const ir::Graph& graph, const MemoryPlan& plan,
+                   const PlanMemoryOptions& options) {
+  const auto check = [&](const std::string& who, int64_t needed, int64_t planned) -> Status {
+    if (needed == planned) return Status::Ok();
+    return FailedPrecondition(
+        "graph {}: {} needs {} bytes of scratch memory, but {} are planned; compile the graph for "
+        "the device and the transport that it runs on",
+        graph.name(), who, needed, planned);
+  };
+  const auto bytes_of = [&](int buffer) { return buffer < 0 ? 0 : plan.buffers[buffer].bytes; };
+  for (const auto& section : graph.sections()) {
+    for (const ir::Node* node : section->nodes) {
+      const auto found = plan.workspaces.find(node);
+      const int64_t planned = found == plan.workspaces.end() ? 0 : bytes_of(found->second);
+      ZG_RETURN_IF_ERROR(check(node->op->name, options.workspace_bytes(*node), planned));
+    }
+  }
+  return check("the transport", options.communicator_workspace_bytes,
+               bytes_of(plan.communicator_workspace));
+}
+
+}  // namespace
+
+StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
+                                  int64_t communicator_workspace_bytes, const MemoryPlan* planned) {
+  ProgramPlan plan;
+  ZG_ASSIGN_OR_RETURN(plan.kernels, MakeKernels(graph, kernels));
   PlanMemoryOptions options;
   options.communicator_workspace_bytes = communicator_workspace_bytes;
   options.workspace_bytes = [&](const ir::Node& node) {
@@ -40,7 +71,8 @@ StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& 
     const auto kernel = plan.kernels.find(&node);
     return kernel == plan.kernels.end() ? 0 : kernel->second->workspace_bytes();
   };
-  plan.memory = PlanMemory(graph, options);
+  if (planned != nullptr) ZG_RETURN_IF_ERROR(CheckTarget(graph, *planned, options));
+  plan.memory = planned != nullptr ? *planned : PlanMemory(graph, options);
   return plan;
 }
 

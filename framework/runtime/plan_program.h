@@ -26,9 +26,12 @@ struct ProgramPlan {
 StatusOr<std::unique_ptr<Kernel>> MakeKernelOf(const ir::Graph& graph, const ir::Node& node,
                                                const KernelRegistry& kernels);
 
-// The graph must be compiled (no `place` left). Error: the device has no kernel for a node.
+// The graph must be compiled (no `place` left). `planned` is its plan for the same target
+// (Program::memory); null: it is planned anew. Errors: the device has no kernel for a node; the plan
+// is for another target.
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
-                                  int64_t communicator_workspace_bytes);
+                                  int64_t communicator_workspace_bytes,
+                                  const MemoryPlan* planned = nullptr);
 
 // The target for a device with these kernels, which must outlive it, and for a transport that needs
 // this many bytes of the arena.

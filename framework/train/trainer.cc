@@ -52,6 +52,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const
   }
   executor_options.gradient_histograms_every = options.gradient_histograms_every;
   executor_options.record = options.record;
+  executor_options.memory = &program_.memory;
   return executor_options;
 }
 

@@ -42,6 +42,26 @@ TEST(PlanProgram, TheCommunicatorsWorkspaceIsAlwaysThere) {
   EXPECT_EQ(with->memory.arena_bytes, without->memory.arena_bytes + 1024);
 }
 
+TEST(PlanProgram, AGivenPlanMustBeForTheTarget) {
+  const ir::Graph graph = DropoutGraph();
+  const StatusOr<ProgramPlan> first = PlanProgram(graph, CpuKernels(), 1000);
+  ASSERT_TRUE(first.ok());
+  const StatusOr<ProgramPlan> second = PlanProgram(graph, CpuKernels(), 1000, &first->memory);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  EXPECT_EQ(second->kernels.size(), 1u);
+  EXPECT_EQ(second->memory.arena_bytes, first->memory.arena_bytes);
+  EXPECT_EQ(PlanProgram(graph, CpuKernels(), 0, &first->memory).status().message(),
+            "graph g: the transport needs 0 bytes of scratch memory, but 1000 are planned; compile "
+            "the graph for the device and the transport that it runs on");
+  MemoryPlan without = first->memory;
+  without.workspaces.clear();
+  EXPECT_EQ(PlanProgram(graph, CpuKernels(), 1000, &without)
+                .status()
+                .message()
+                .find("graph g: dropout needs "),
+            0u);
+}
+
 TEST(PlanProgram, AMissingKernelIsAnErrorWithTheModule) {
   const StatusOr<ProgramPlan> plan = PlanProgram(DropoutGraph(), KernelRegistry(), 0);
   ASSERT_FALSE(plan.ok());
