@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "tests/testing/eval_weights_check.h"
 #include "tests/testing/gradient_check.h"
@@ -60,6 +61,12 @@ std::string CheckAccumulateResults(RunComparison& runs) {
   return "";
 }
 
+void ForgetEvals(Observations* seen) {
+  for (auto of = seen->begin(); of != seen->end();) {
+    of = StartsWith(of->first, "eval ") ? seen->erase(of) : std::next(of);
+  }
+}
+
 }  // namespace
 
 std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::Graph& after,
@@ -91,6 +98,7 @@ std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::
   }
   const std::string failure = runs.Run();
   if (!failure.empty()) return failure;
+  if (options.has_other_evals) ForgetEvals(&runs.seen_before);
   if (name == "infer-sbp" && !IsPlaced(before)) return CheckInferSbp(runs);
   if (name == "average-eval-results") return CheckAverageEvalResults(runs);
   if (name == "eval-weights") return CheckEvalWeights(runs);

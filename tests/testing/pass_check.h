@@ -32,6 +32,9 @@ struct PassCheckOptions {
   // Values that nobody reads must stay, and must not change: in fragments they are the results. A
   // fragment may leave out assignments, so that it matters what its updates overwrite.
   bool is_fragment = false;
+  // The first graph is from before eval-weights, whose own result could not run: eval sections
+  // are not compared.
+  bool has_other_evals = false;
 };
 
 // The differences; empty if there are none. `pass` is the pass with its options, as in
