@@ -65,8 +65,8 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
   plan.flops = program.flops;
   plan.races = program.races;
-  plan.kernels = PredictKernels(program.graph);
-  StepEstimate step = EstimateStep(program.graph, machine);
+  StepEstimate step = EstimateStep(program, machine);
+  plan.kernels = step.kernels;
   plan.time = step.time;
   plan.traffic_of_axes = std::move(step.traffic_of_axes);
   plan.priced = std::move(step.priced);

@@ -4,12 +4,13 @@
 
 namespace zg::plan {
 
-StepEstimate EstimateStep(const ir::Graph& graph, const Machine& machine) {
+StepEstimate EstimateStep(const Program& program, const Machine& machine) {
+  const ir::Graph& graph = program.graph;
   StepEstimate estimate;
   estimate.traffic_of_axes = TrafficOfAxes(graph, machine);
+  estimate.kernels = PredictKernels(graph);
   TimeEstimate& time = estimate.time;
-  time =
-      EstimateTime(estimate.traffic_of_axes, {PredictFlops(graph), PredictKernels(graph)}, machine);
+  time = EstimateTime(estimate.traffic_of_axes, {program.flops, estimate.kernels}, machine);
   if (machine.prices != nullptr) {
     estimate.priced = PriceComputation(graph, machine);
     time.compute_ms = estimate.priced->compute_ms;
@@ -21,13 +22,8 @@ StepEstimate EstimateStep(const ir::Graph& graph, const Machine& machine) {
     time.priced_transfer_ms = estimate.priced_transfers->ms;
   }
   estimate.queues = LayOnTwoQueues(graph, machine);
+  time.hidden_ms = estimate.queues.hidden_ms;
   time.slowed_ms = estimate.queues.slowed_ms;
-  for (const auto& section : graph.sections()) {
-    for (const ir::Node* node : section->nodes) {
-      const auto found = estimate.queues.transfers.find(node);
-      if (found != estimate.queues.transfers.end()) time.hidden_ms += found->second.hidden_ms();
-    }
-  }
   return estimate;
 }
 

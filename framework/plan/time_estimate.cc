@@ -55,6 +55,16 @@ ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Ma
   return {time.start_ms, price.ms, price.basis};
 }
 
+// Calls visit(node, runs) for the nodes that run in a step.
+template <typename Visit>
+void ForEachNodeOfStep(const ir::Graph& graph, const Visit& visit) {
+  for (const auto& section : graph.sections()) {
+    const int64_t runs = RunsPerStep(graph, *section);
+    if (runs == 0) continue;
+    for (const ir::Node* node : section->nodes) visit(*node, runs);
+  }
+}
+
 }  // namespace
 
 std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine) {
@@ -118,57 +128,45 @@ double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& ma
 
 PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine) {
   PricedComputation priced;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) {
-      if (!node->op->traits.has_kernel()) continue;
-      const ComputeTime time = ComputeTimeOf(graph, *node, machine);
-      const double ms = time.ms * static_cast<double>(runs);
-      priced.compute_ms += ms;
-      priced.between_ms += time.start_ms * static_cast<double>(runs);
-      if (time.basis == PriceList::Basis::kSameTypes) priced.same_types_ms += ms;
-      if (time.basis == PriceList::Basis::kNone && !ir::MovesData(*node)) {
-        priced.unpriced.insert(node->op->name);
-      }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    if (!node.op->traits.has_kernel()) return;
+    const ComputeTime time = ComputeTimeOf(graph, node, machine);
+    const double ms = time.ms * static_cast<double>(runs);
+    priced.compute_ms += ms;
+    priced.between_ms += time.start_ms * static_cast<double>(runs);
+    if (time.basis == PriceList::Basis::kSameTypes) priced.same_types_ms += ms;
+    if (time.basis == PriceList::Basis::kNone && !ir::MovesData(node)) {
+      priced.unpriced.insert(node.op->name);
     }
-  }
+  });
   return priced;
 }
 
 PricedTransfers PriceTransfers(const ir::Graph& graph, const Machine& machine) {
   PricedTransfers priced;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) {
-      if (!ir::MovesData(*node)) continue;
-      const PriceList::TransferPrice price = machine.prices->OfTransfer(graph, *node);
-      const double ms = price.ms * static_cast<double>(runs);
-      priced.ms += ms;
-      if (price.basis == PriceList::Basis::kSameTypes) priced.same_types_ms += ms;
-    }
-  }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    if (!ir::MovesData(node)) return;
+    const PriceList::TransferPrice price = machine.prices->OfTransfer(graph, node);
+    const double ms = price.ms * static_cast<double>(runs);
+    priced.ms += ms;
+    if (price.basis == PriceList::Basis::kSameTypes) priced.same_types_ms += ms;
+  });
   return priced;
 }
 
 std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& machine) {
   std::map<std::vector<int>, AxesTraffic> by_axes;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) {
-      for (const auto& [axes, traffic] : PredictTrafficOf(graph, *node)) {
-        if (graph.mesh().RanksAlong(0, axes).size() == 1) continue;
-        const AxesTraffic along = Along(graph, *node, axes, traffic, machine);
-        AxesTraffic& sum = by_axes[axes];
-        sum.axes = along.axes;
-        sum.messages += runs * along.messages;
-        sum.bytes += runs * along.bytes;
-        sum.host_bytes += runs * along.host_bytes;
-      }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    for (const auto& [axes, traffic] : PredictTrafficOf(graph, node)) {
+      if (graph.mesh().RanksAlong(0, axes).size() == 1) continue;
+      const AxesTraffic along = Along(graph, node, axes, traffic, machine);
+      AxesTraffic& sum = by_axes[axes];
+      sum.axes = along.axes;
+      sum.messages += runs * along.messages;
+      sum.bytes += runs * along.bytes;
+      sum.host_bytes += runs * along.host_bytes;
     }
-  }
+  });
   std::vector<AxesTraffic> traffic;
   for (const auto& [axes, along] : by_axes) traffic.push_back(along);
   return traffic;

@@ -44,6 +44,7 @@ class TwoQueues {
     slowed_ms_ = 0;
   }
   double slowed_ms() const { return slowed_ms_; }
+  double transfer_ms(const ir::Node* node) const { return nodes_.at(node).transfer.ms; }
   double waited_ms(const ir::Node* node) const {
     const auto found = waited_ms_.find(node);
     return found == waited_ms_.end() ? 0 : found->second;
@@ -147,28 +148,29 @@ class TwoQueues {
 }  // namespace
 
 StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine) {
+  TwoQueues queues(graph, machine);
+  const bool overlaps = Overlaps(graph);
+  if (overlaps) {
+    const int64_t micro_steps = RunsPerStep(graph, *graph.section(ir::SectionKind::kForward));
+    queues.Step(graph, micro_steps);
+    queues.ForgetSums();
+    queues.Step(graph, micro_steps);
+  } else {
+    queues.Step(graph, 1);  // all micro-batches are alike
+  }
   StepOnQueues step;
   for (const ir::SectionKind kind : kStep) {
     const ir::Section& section = *graph.section(kind);
     const auto runs = static_cast<double>(RunsPerStep(graph, section));
     for (const ir::Node* node : section.nodes) {
       if (!ir::MovesData(*node)) continue;
-      const double ms = TransferPriceOf(graph, *node, machine).ms * runs;
-      step.transfers[node] = {ms, ms};
-    }
-  }
-  TwoQueues queues(graph, machine);
-  if (Overlaps(graph)) {
-    const int64_t micro_steps = RunsPerStep(graph, *graph.section(ir::SectionKind::kForward));
-    queues.Step(graph, micro_steps);
-    queues.ForgetSums();
-    queues.Step(graph, micro_steps);
-    for (auto& [node, time] : step.transfers) {
+      const double ms = queues.transfer_ms(node) * runs;
       const double waited_ms = queues.waited_ms(node);
-      time.waited_ms = time.ms - waited_ms > kRounding * time.ms ? waited_ms : time.ms;
+      const bool is_hidden = overlaps && ms - waited_ms > kRounding * ms;
+      const TransferTime time = {ms, is_hidden ? waited_ms : ms};
+      step.transfers[node] = time;
+      step.hidden_ms += time.hidden_ms();
     }
-  } else {
-    queues.Step(graph, 1);  // all micro-batches are alike
   }
   step.slowed_ms = queues.slowed_ms();
   step.computing = queues.Computing();

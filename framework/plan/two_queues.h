@@ -31,6 +31,7 @@ struct StepOnQueues {
   // The runs from the beginning of the last micro-batch to the end of the step, in order. Transfers
   // that are still in flight from earlier begin at 0.
   std::vector<QueueSlice> computing, sending;
+  double hidden_ms = 0;  // of all transfers
   double slowed_ms = 0;  // by which transfers beside the nodes of a step lengthen them
 };
 

@@ -24,7 +24,7 @@ StatusOr<plan::OverlapChoices> ChooseOverlap(const Graph& graph, const Mesh& mes
   const auto predict = [&](int64_t max_bytes) -> StatusOr<plan::OverlapChoice> {
     asked.overlap_bytes = max_bytes;
     ZG_ASSIGN_OR_RETURN(const Program program, zero::Compile(graph, mesh, asked, target));
-    return plan::OverlapChoice{max_bytes, plan::EstimateStep(program.graph, machine).time.step_ms(),
+    return plan::OverlapChoice{max_bytes, plan::EstimateStep(program, machine).time.step_ms(),
                                program.memory.arena_bytes};
   };
   ZG_ASSIGN_OR_RETURN(const plan::OverlapChoice unlimited,
