@@ -43,16 +43,13 @@ void DisableTargetsAbove(InstructionSet set) {
 
 bool MayUse(InstructionSet set) { return set <= Cap(); }
 
-InstructionSet VectorInstructionSet() {
-  static const InstructionSet widest = [] {
-    InstructionSet found = InstructionSet::kBaseline;
-    for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-      if (MayUse(set) && ProcessorHas(set)) found = set;
-    }
-    if (!MayUse(kDefaultInstructionSet)) DisableTargetsAbove(found);
-    return found;
-  }();
-  return widest;
+InstructionSet FindVectorInstructionSet() {
+  InstructionSet found = InstructionSet::kBaseline;
+  for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+    if (MayUse(set) && ProcessorHas(set)) found = set;
+  }
+  if (!MayUse(kDefaultInstructionSet)) DisableTargetsAbove(found);
+  return found;
 }
 
 }  // namespace zg

@@ -14,7 +14,13 @@ bool MayUse(InstructionSet set);
 
 // The widest vectors, out of kBaseline, kAvx2 and kAvx512, that the processor has and that may be
 // used.
-InstructionSet VectorInstructionSet();
+InstructionSet FindVectorInstructionSet();
+
+// The same, found once. Inline, because kernels ask before each small block.
+inline InstructionSet VectorInstructionSet() {
+  static const InstructionSet widest = FindVectorInstructionSet();
+  return widest;
+}
 
 }  // namespace zg
 

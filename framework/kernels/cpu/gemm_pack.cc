@@ -34,37 +34,31 @@ ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64
     for (int i = 0; i < kLanes; ++i) strip[k * width + i] = ToF32(b[i * stride + k]);
   }
 }
-void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
-  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
-}
-void TransposeStrip(const BFloat16* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
-  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
-}
-void TransposeStrip(const Float16* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
+template <typename T>
+void TransposeStrip(const T* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
   Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
 }
 
-// Row k of a block of B, padded to whole units.
+// The whole units of a block of B, row by row.
 template <typename T>
-ZG_INLINE void SpreadRowOf(const T* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
-  for (int64_t begin = 0; begin < columns;) {
-    const int64_t width = PanelWidth(columns - begin);
-    float* const out = panels + begin * depth + k * width;
-    const int64_t end = std::min(begin + width, columns);
-    for (int64_t j = begin; j + kLanes <= end; j += kLanes) {
-      StoreLanes(LoadLanes(row + j), out + (j - begin));
+ZG_INLINE void SpreadRowsOf(const T* b, int64_t stride, int64_t depth, int64_t columns,
+                            float* panels) {
+  for (int64_t k = 0; k < depth; ++k) {
+    const T* const row = b + k * stride;
+    for (int64_t begin = 0; begin < columns;) {
+      const int64_t width = PanelWidth(columns - begin);
+      float* const out = panels + begin * depth + k * width;
+      const int64_t end = std::min(begin + width, columns);
+      for (int64_t j = begin; j + kLanes <= end; j += kLanes) {
+        StoreLanes(LoadLanes(row + j), out + (j - begin));
+      }
+      begin += width;
     }
-    begin += width;
   }
 }
-void SpreadRow(const float* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
-  Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
-}
-void SpreadRow(const BFloat16* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
-  Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
-}
-void SpreadRow(const Float16* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
-  Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
+template <typename T>
+void SpreadRows(const T* b, int64_t stride, int64_t depth, int64_t columns, float* panels) {
+  Multiversion([=]() ZG_VERSION { SpreadRowsOf(b, stride, depth, columns, panels); });
 }
 
 // Copies eight rows of a; prefetches the next eight meanwhile.
@@ -95,14 +89,14 @@ ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float
     for (int64_t i = 0; i < kTileRows; ++i) piece[k * kTileRows + i] = ToF32(a[i * stride + k]);
   }
 }
-void TransposePiece(const float* a, int64_t stride, int64_t depth, float* piece) {
-  Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
-}
-void TransposePiece(const BFloat16* a, int64_t stride, int64_t depth, float* piece) {
-  Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
-}
-void TransposePiece(const Float16* a, int64_t stride, int64_t depth, float* piece) {
-  Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
+// All whole pieces.
+template <typename T>
+void TransposePieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
+  Multiversion([=]() ZG_VERSION {
+    for (int64_t row = 0; row + kTileRows <= rows; row += kTileRows) {
+      TransposePieceOf(a + row * stride, stride, depth, pieces + row * depth);
+    }
+  });
 }
 
 // Copies kColumns columns of a into pieces, few enough that the pieces do not evict each other from
@@ -135,13 +129,8 @@ ZG_INLINE void CopyAllPiecesOf(const T* a, int64_t stride, int64_t depth, int64_
     CopyPiecesOf<kLanes>(a + i, stride, depth, pieces + i * depth);
   }
 }
-void CopyPieces(const float* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
-  Multiversion([=]() ZG_VERSION { CopyAllPiecesOf(a, stride, depth, columns, pieces); });
-}
-void CopyPieces(const BFloat16* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
-  Multiversion([=]() ZG_VERSION { CopyAllPiecesOf(a, stride, depth, columns, pieces); });
-}
-void CopyPieces(const Float16* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
+template <typename T>
+void CopyPieces(const T* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
   Multiversion([=]() ZG_VERSION { CopyAllPiecesOf(a, stride, depth, columns, pieces); });
 }
 
@@ -149,7 +138,7 @@ void CopyPieces(const Float16* a, int64_t stride, int64_t depth, int64_t columns
 
 template <typename T>
 void PackPanels(const T* b, int64_t stride, int64_t depth, int64_t columns, float* panels) {
-  for (int64_t k = 0; k < depth; ++k) SpreadRow(b + k * stride, columns, depth, k, panels);
+  SpreadRows(b, stride, depth, columns, panels);
   const int64_t whole = columns / kPanelUnit * kPanelUnit;
   if (whole == columns) return;
   int64_t last = 0;
@@ -185,10 +174,8 @@ void PackTransposedPanels(const T* b, int64_t stride, int64_t depth, int64_t col
 
 template <typename T>
 void PackPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
-  int64_t row = 0;
-  for (; row + kTileRows <= rows; row += kTileRows) {
-    TransposePiece(a + row * stride, stride, depth, pieces + row * depth);
-  }
+  TransposePieces(a, stride, depth, rows, pieces);
+  const int64_t row = rows / kTileRows * kTileRows;
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t i = row; i < rows; ++i) {
       pieces[row * depth + k * kTileRows + (i - row)] = ToF32(a[i * stride + k]);
