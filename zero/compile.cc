@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include "framework/base/check.h"
+#include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
 #include "framework/passes/check_races.h"
 #include "framework/passes/pass_manager.h"
 #include "zero/pipeline.h"
+#include "zero/stages_that_fit.h"
 
 namespace zg::zero {
 namespace {
@@ -82,6 +84,15 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   return program;
 }
 
+Status CheckMemory(const Graph& graph, const Program& program, const Target& target) {
+  const int64_t max_bytes = program.options.max_memory_bytes;
+  if (program.memory.arena_bytes <= max_bytes) return Status::Ok();
+  return FailedPrecondition("graph {}: a rank needs {}, but `max_memory` is {}\n  hint: {}",
+                            graph.name(), FormatExactBytes(program.memory.arena_bytes),
+                            FormatExactBytes(max_bytes),
+                            StagesThatFit(graph, program, target, max_bytes));
+}
+
 }  // namespace
 
 Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Target& target,
@@ -121,6 +132,7 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
     ZG_RETURN_IF_ERROR(CheckFixedParts(axis, program.options).WithContext("graph " + graph.name()));
   }
   ZG_ASSIGN_OR_RETURN(program, CompileResolved(graph, mesh, std::move(program), target));
+  ZG_RETURN_IF_ERROR(CheckMemory(graph, program, target));
   program.compile_ms = stopwatch.ms();
   return program;
 }

@@ -25,7 +25,8 @@ namespace zg::zero {
 
 // Runs the passes of pipeline.h on a copy of the graph's IR, then plans memory. Errors: those of
 // building the model and of the options (CompileOptions::Resolve), a graph without programs, a node
-// that the target has no kernel for.
+// that the target has no kernel for, more memory than options.max_memory_bytes (with the exact needs
+// of the stages that fit).
 StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
                           const Target& target);
 

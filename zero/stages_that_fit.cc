@@ -11,10 +11,6 @@
 namespace zg::zero {
 namespace {
 
-std::string BytesText(int64_t bytes) {
-  return fmt::format("{} ({} bytes)", FormatBytes(bytes), bytes);
-}
-
 int LowestStage(const ZeroOptions& zero) {
   int lowest = zero.stage;
   for (const StageRule& rule : zero.stage_rules) lowest = std::min(lowest, rule.stage);
@@ -36,17 +32,18 @@ std::string StagesThatFit(const Graph& graph, const Program& program, const Targ
   for (int stage = LowestStage(program.options.zero) + 1; stage <= kLastStage; ++stage) {
     CompileOptions options = program.options;
     options.zero.set_stage(stage);
+    options.max_memory_bytes = CompileOptions::kUnlimitedBytes;
     const StatusOr<Program> other = Compile(graph, mesh, options, target);
     if (!other.ok()) return "";  // only the error about memory is reported then
     last_bytes = other->memory.arena_bytes;
     if (last_bytes > available_bytes) continue;
-    fitting.push_back(fmt::format("stage {} needs {}", stage, BytesText(last_bytes)));
+    fitting.push_back(fmt::format("stage {} needs {}", stage, FormatExactBytes(last_bytes)));
   }
   if (fitting.empty()) {
     return fmt::format(
         "no stage fits: stage {} needs {} per rank; more ranks, smaller micro-batches or "
         "recomputation need less",
-        kLastStage, BytesText(last_bytes));
+        kLastStage, FormatExactBytes(last_bytes));
   }
   return fmt::format("per rank, {}, which would fit", fmt::join(fitting, "; "));
 }

@@ -19,6 +19,10 @@ std::string FormatBytes(int64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, kUnits[unit]);
 }
 
+std::string FormatExactBytes(int64_t bytes) {
+  return fmt::format("{} ({} bytes)", FormatBytes(bytes), bytes);
+}
+
 std::string FormatPercent(double fraction) { return fmt::format("{:.1f}%", 100 * fraction); }
 
 std::string Counted(int64_t count, std::string_view what) {

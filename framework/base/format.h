@@ -11,6 +11,9 @@ namespace zg {
 // "512 B", "1.5 KB", "640.3 MB", "2.0 GB"; 1 KB is 1000 bytes.
 std::string FormatBytes(int64_t bytes);
 
+// "1.5 GB (1512304640 bytes)", for limits that decide.
+std::string FormatExactBytes(int64_t bytes);
+
 std::string FormatPercent(double fraction);  // 0.734 -> "73.4%"
 
 // "1 rank", "2 ranks"

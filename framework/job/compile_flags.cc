@@ -1,10 +1,9 @@
 #include "framework/job/compile_flags.h"
 
-#include <charconv>
 #include <memory>
 #include <string>
-#include <system_error>
 
+#include "framework/base/byte_size.h"
 #include "framework/io/mapped_file.h"
 #include "framework/job/mesh_axes.h"
 
@@ -17,17 +16,26 @@ StatusOr<int64_t> ParseOverlap(const std::string& text) {
   if (text == "off") return 0;
   if (text == "auto") return CompileOptions::kAuto;
   if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
-  int64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error == std::errc() && end == text.data() + text.size() && bytes > 0) return bytes;
-  return InvalidArgument("got '{}', expected off, auto, unlimited, or a number of bytes above 0",
-                         text);
+  const StatusOr<int64_t> bytes = ParseByteSize("--overlap", text);
+  if (bytes.ok()) return bytes;
+  return InvalidArgument(
+      "got '{}', expected off, auto, unlimited, or bytes such as 500M, 8G or 8GiB", text);
+}
+
+StatusOr<int64_t> ParseMaxMemory(const std::string& text) {
+  if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
+  const StatusOr<int64_t> bytes = ParseByteSize("--max-memory", text);
+  if (bytes.ok()) return bytes;
+  return InvalidArgument("got '{}', expected unlimited, or bytes such as 500M, 8G or 8GiB", text);
+}
+
+std::string BytesText(int64_t bytes) {
+  return bytes == CompileOptions::kUnlimitedBytes ? "unlimited" : std::to_string(bytes);
 }
 
 std::string OverlapText(int64_t bytes) {
   if (bytes == 0) return "off";
-  if (bytes == CompileOptions::kAuto) return "auto";
-  return bytes == CompileOptions::kUnlimitedBytes ? "unlimited" : std::to_string(bytes);
+  return bytes == CompileOptions::kAuto ? "auto" : BytesText(bytes);
 }
 
 }  // namespace
@@ -93,6 +101,14 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
       },
       [options] { return OverlapText(options->overlap_bytes); },
       "collectives beside computation, for at most so many BYTES of buffers", "off|auto|BYTES");
+  flags->add_parsed(
+      "max-memory",
+      [options](const std::string& text) -> Status {
+        ZG_ASSIGN_OR_RETURN(options->max_memory_bytes, ParseMaxMemory(text));
+        return Status::Ok();
+      },
+      [options] { return BytesText(options->max_memory_bytes); },
+      "a program that needs more per rank is an error; limits --overlap auto", "BYTES");
 
   flags->section("Step");
   flags->add_int("micro-batches", &options->micro_batches, at_least(0),

@@ -19,6 +19,7 @@ constexpr SettingFlag kFlags[] = {
     {"gemm_choices", "gemm-choices"},
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
+    {"max_memory", "max-memory"},
     {"metrics", "metrics"},
     {"metrics_histograms", "metrics-histograms"},
     {"on_non_finite", "on-non-finite"},

@@ -134,6 +134,9 @@ StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
     return InvalidArgument("overlap_bytes: got {}, expected at least 1, or 0 for no overlap",
                            overlap_bytes);
   }
+  if (max_memory_bytes < 1) {
+    return InvalidArgument("max_memory_bytes: got {}, expected at least 1", max_memory_bytes);
+  }
   if (update_early) ZG_RETURN_IF_ERROR(CheckUpdateEarly(resolved, num_data_ranks));
   return resolved;
 }

@@ -148,6 +148,10 @@ struct CompileOptions : OneFlowSwitches {
   static constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max();
   static constexpr int64_t kAuto = -1;
 
+  // The most memory that a rank may be planned to use. A program that needs more is an error; with
+  // overlap_bytes = kAuto it gets a schedule that needs no more, if there is one.
+  int64_t max_memory_bytes = kUnlimitedBytes;
+
   // In f16 the loss scaler decides with each of the three: it skips such updates and lowers its
   // scale.
   OnNonFinite on_non_finite = OnNonFinite::kStop;

@@ -81,6 +81,7 @@ Json TransfersAsJson(const JobPlan& plan) {
                     {"bytes", transfer.bytes},
                     {"ms", transfer.ms},
                     {"hidden_ms", transfer.hidden_ms},
+                    {"held_bytes", transfer.held_bytes},
                     {"reason", transfer.reason}});
   }
   return json;

@@ -15,7 +15,9 @@ struct OverlapChoice {
 };
 
 struct OverlapChoices {
-  std::vector<OverlapChoice> tried;  // by max_bytes, off first; empty: nothing was to be chosen
+  // By max_bytes, off first, without limits whose programs need more than
+  // CompileOptions::max_memory_bytes; empty: nothing was to be chosen.
+  std::vector<OverlapChoice> tried;
   size_t chosen = 0;
 
   const OverlapChoice& best() const { return tried[chosen]; }

@@ -89,12 +89,12 @@ std::string AxesTable(const JobPlan& plan) {
 
 // How much of the communication is hidden, and why the rest is not. The reasons follow the table.
 std::string TransfersTable(const JobPlan& plan) {
-  Rows rows = {{"  sending", "op", "calls", "bytes", "ms", "hidden"}};
+  Rows rows = {{"  sending", "op", "calls", "bytes", "ms", "hidden", "holds"}};
   std::vector<std::string> reasons = {"not hidden because"};
   for (const PlannedTransfer& group : GroupTransfers(plan.transfers)) {
     rows.push_back({"  in " + group.section, group.op, fmt::format("{}", group.calls),
                     FormatBytes(group.bytes), fmt::format("{:.1f}", group.ms),
-                    fmt::format("{:.1f}", group.hidden_ms)});
+                    fmt::format("{:.1f}", group.hidden_ms), FormatBytes(group.held_bytes)});
     reasons.push_back(group.reason);
   }
   const std::string table = FormatTable(rows);

@@ -5,6 +5,7 @@
 
 #include "framework/base/format.h"
 #include "framework/passes/predict_traffic.h"
+#include "framework/passes/storage.h"
 #include "framework/passes/transfers_in_place.h"
 
 namespace zg::plan {
@@ -24,6 +25,19 @@ std::string ReasonText(InPlaceReason reason, int64_t overlap_bytes) {
   return "";
 }
 
+int64_t HeldBytes(const ir::Graph& graph, const Storage& storage, const ir::Node& node) {
+  if (!ir::IsStart(node)) return 0;
+  int64_t bytes = 0;
+  int last_buffer = -1;
+  for (const ir::Value* value : {node.inputs[0], node.outputs[0]}) {
+    const int buffer = storage.Of(value).buffer;
+    const bool is_counted = buffer == last_buffer || ir::IsVariable(*storage.buffers[buffer].root);
+    if (!is_counted) bytes += graph.LocalType(*value).bytes();
+    last_buffer = buffer;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQueues& step,
@@ -32,6 +46,7 @@ std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQ
   for (const TransferInPlace& transfer : TransfersInPlace(graph, overlap_bytes)) {
     in_place[transfer.node] = transfer.reason;
   }
+  const Storage storage = AssignStorage(graph);
   std::vector<PlannedTransfer> transfers;
   for (const ir::SectionKind kind :
        {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
@@ -49,6 +64,7 @@ std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQ
       transfer.bytes = runs * bytes;
       transfer.ms = time.ms;
       transfer.hidden_ms = time.hidden_ms();
+      transfer.held_bytes = HeldBytes(graph, storage, *node);
       if (const auto found = in_place.find(node); found != in_place.end()) {
         transfer.reason = ReasonText(found->second, overlap_bytes);
       } else if (time.waited_ms > 0) {
@@ -68,13 +84,14 @@ std::vector<PlannedTransfer> GroupTransfers(const std::vector<PlannedTransfer>& 
              other.reason == transfer.reason;
     });
     if (group == groups.end()) {
-      groups.push_back({transfer.section, transfer.op, "", 0, 0, 0, 0, transfer.reason});
+      groups.push_back({transfer.section, transfer.op, "", 0, 0, 0, 0, 0, transfer.reason});
       group = groups.end() - 1;
     }
     group->calls += transfer.calls;
     group->bytes += transfer.bytes;
     group->ms += transfer.ms;
     group->hidden_ms += transfer.hidden_ms;
+    group->held_bytes = std::max(group->held_bytes, transfer.held_bytes);
   }
   return groups;
 }

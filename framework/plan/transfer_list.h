@@ -19,6 +19,9 @@ struct PlannedTransfer {
   int64_t bytes = 0;
   double ms = 0;
   double hidden_ms = 0;
+  // What running ahead costs: its input and result, where they are not in variables, from its start
+  // to its wait, without the scratch memory of its kernel. 0: it runs in its place.
+  int64_t held_bytes = 0;
   std::string reason;  // why it is not hidden, or not all of it; "" if it is
 };
 
@@ -28,7 +31,7 @@ std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQ
                                            int64_t overlap_bytes);
 
 // Merges transfers with the same section, op and reason, in the order of their first occurrence.
-// `value` is empty.
+// `value` is empty, and `held_bytes` the most of any.
 std::vector<PlannedTransfer> GroupTransfers(const std::vector<PlannedTransfer>& transfers);
 
 }  // namespace zg::plan

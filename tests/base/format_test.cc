@@ -19,6 +19,10 @@ TEST(Format, Bytes) {
   EXPECT_EQ(FormatBytes(-2000), "-2.0 KB");
 }
 
+TEST(Format, ExactBytes) {
+  EXPECT_EQ(FormatExactBytes(1'512'304'640), "1.5 GB (1512304640 bytes)");
+}
+
 TEST(Format, Percent) {
   EXPECT_EQ(FormatPercent(0.734), "73.4%");
   EXPECT_EQ(FormatPercent(1), "100.0%");

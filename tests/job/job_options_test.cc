@@ -58,6 +58,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--trace=t",
                                     "--trace-steps=13",
                                     "--print-ir=d",
+                                    "--overlap=64M",
+                                    "--max-memory=2GiB",
                                     "--clip-norm=0.5",
                                     "--on-non-finite=skip",
                                     "--detect-anomaly",
@@ -98,6 +100,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.trace_steps, 13);
   EXPECT_EQ(options.compile.dump_directory, "d");
   EXPECT_EQ(options.compile.max_grad_norm, 0.5);
+  EXPECT_EQ(options.compile.overlap_bytes, 64'000'000);
+  EXPECT_EQ(options.compile.max_memory_bytes, int64_t{2} << 30);
   EXPECT_EQ(options.compile.on_non_finite, OnNonFinite::kSkip);
   EXPECT_TRUE(options.detect_anomaly);
   EXPECT_TRUE(options.profile);

@@ -46,6 +46,7 @@ reject 2 "the pattern 'layers.*' matches no module; there are: blocks.0" "${smal
 reject 2 "  with --recompute layers.*" "${small[@]}" --heads 2 --ranks 2 --data "$files/zeros.txt" --recompute 'layers.*'
 reject 2 "recompute: got 'blocks.', expected the path of a module" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute blocks.
 reject 2 "the pattern 'layers.*' matches no module" "${small[@]}" --heads 2 --ranks-in-process 3 --data "$files/zeros.txt" --recompute 'layers.*'
+reject nonzero "but --max-memory is 10.0 KB (10000 bytes)" "${small[@]}" --heads 2 --ranks 2 --data "$files/zeros.txt" --max-memory 10K
 # Fails on every rank, without a hang.
 reject nonzero "missing.txt" "${small[@]}" --heads 2 --ranks 2 --data "$files/missing.txt"
 reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --data "$files/zeros.txt"

@@ -2,11 +2,13 @@
 
 #include "zero/zerograph/choose_overlap.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 
+#include "framework/base/format.h"
 #include "framework/plan/json_report.h"
 #include "framework/plan/text_report.h"
 #include "tests/tools/planned_jobs.h"
@@ -119,6 +121,35 @@ TEST(ChooseOverlap, GoesByTheRuleWithoutPricesOfSuchRanks) {
     EXPECT_TRUE(report.overlap.tried.empty());
     EXPECT_EQ(report.plan.options.overlap_bytes, 4 * options.compile.zero.bucket_bytes);
     EXPECT_THAT(TextReport(report), Not(HasSubstr("chosen")));
+  }
+}
+
+TEST(ChooseOverlap, TakesWhatFitsIntoTheMemory) {
+  for (const std::vector<int>& hosts : {std::vector<int>{0, 1}, {}}) {  // by prices; by the rule
+    SCOPED_TRACE(hosts.size());
+    PlanOptions options = OnTwoHosts(100, 10, 3, hosts);
+    options.compile.zero.bucket_bytes = 4096;
+    const PlanReport most = ReportOf(options);
+    const int64_t most_bytes = most.plan.options.overlap_bytes;
+    ASSERT_GT(most_bytes, options.compile.zero.bucket_bytes);
+    // As much as is needed is no limit.
+    options.compile.max_memory_bytes = most.plan.peak_bytes;
+    EXPECT_EQ(ReportOf(options).plan.options.overlap_bytes, most_bytes);
+    options.compile.max_memory_bytes = most.plan.peak_bytes - 1;
+    const PlanReport less = ReportOf(options);
+    EXPECT_LT(less.plan.options.overlap_bytes, most_bytes);
+    EXPECT_GT(less.plan.options.overlap_bytes, 0);
+    for (const OverlapChoice& choice : less.overlap.tried) {
+      EXPECT_LE(choice.peak_bytes, options.compile.max_memory_bytes);
+    }
+    // Nothing fits: the error is that of the program without overlap.
+    PlanOptions off = options;
+    off.compile.overlap_bytes = 0;
+    off.compile.max_memory_bytes = CompileOptions::kUnlimitedBytes;
+    options.compile.max_memory_bytes = ReportOf(off).plan.peak_bytes - 1;
+    EXPECT_THAT(
+        PlanModel(options, /*compare_stages=*/false).status().message(),
+        HasSubstr(fmt::format("a rank needs {}", FormatExactBytes(ReportOf(off).plan.peak_bytes))));
   }
 }
 

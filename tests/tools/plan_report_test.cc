@@ -9,7 +9,6 @@
 #include "framework/plan/html_report.h"
 #include "framework/plan/json_report.h"
 #include "framework/plan/text_report.h"
-#include "tools/plan/byte_size.h"
 #include "tools/plan/paper_table.h"
 #include "tools/plan/planned_model.h"
 
@@ -69,6 +68,13 @@ TEST(PlanOptions, Errors) {
   EXPECT_EQ(ErrorOf({"--zero", "1,,blocks.*=3"}),
             "--zero: got '1,,blocks.*=3', expected a whole number from 0 to 3, or stages by name, "
             "such as 2,blocks.*=3");
+  EXPECT_EQ(ErrorOf({"--fit", "8G", "--max-memory", "8G"}),
+            "--max-memory: --fit says already what may be needed; leave one out");
+  EXPECT_EQ(ErrorOf({"--max-memory", "much"}),
+            "--max-memory: got 'much', expected unlimited, or bytes such as 500M, 8G or 8GiB");
+  EXPECT_EQ(
+      ErrorOf({"--overlap", "-1"}),
+      "--overlap: got '-1', expected off, auto, unlimited, or bytes such as 500M, 8G or 8GiB");
   EXPECT_EQ(ErrorOf({"--fit", "8 G"}), "--fit: got '8 G', expected bytes such as 500M, 8G or 8GiB");
   EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shard=2", "--ranks", "2"}),
             "--mesh: got replica=2,shard=2, which are 4 ranks, but the job has 2; give --ranks 4");
@@ -105,25 +111,6 @@ TEST(PlanOptions, ThePapersFormulasTakeNothingThatTheyDoNotKnow) {
                   "leave it out");
   }
   EXPECT_EQ(ErrorOf({"--params", "1e9", "--no-compare-stages"}).rfind("--compare-stages: ", 0), 0u);
-}
-
-TEST(ByteSize, AsPeopleTypeThem) {
-  const auto bytes = [](std::string_view text) {
-    const StatusOr<int64_t> parsed = ParseByteSize("--fit", text);
-    return parsed.ok() ? *parsed : -1;
-  };
-  EXPECT_EQ(bytes("4096"), 4096);
-  EXPECT_EQ(bytes("12B"), 12);
-  EXPECT_EQ(bytes("500M"), 500'000'000);
-  EXPECT_EQ(bytes("8G"), 8'000'000'000);
-  EXPECT_EQ(bytes("8GB"), 8'000'000'000);
-  EXPECT_EQ(bytes("8GiB"), int64_t{8} << 30);
-  EXPECT_EQ(bytes("1.5K"), 1500);
-  EXPECT_EQ(bytes("2T"), 2'000'000'000'000);
-  for (const char* bad : {"", "G", "abc", "8X", "8Gi", "8GBB", "-8G", "0", "0.1", "nan", "inf",
-                          "8 G", "1e30", "99999999T"}) {
-    EXPECT_EQ(bytes(bad), -1) << bad;
-  }
 }
 
 TEST(GroupBuffers, LeavesTheNumbersOfBlocksAndBucketsOut) {

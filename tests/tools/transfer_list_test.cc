@@ -125,9 +125,10 @@ TEST(LayOnTwoQueues, ATransfersWorkSlowsTheKernelsBesideIt) {
 std::vector<std::string> Lines(const std::vector<PlannedTransfer>& transfers) {
   std::vector<std::string> lines;
   for (const PlannedTransfer& transfer : transfers) {
-    lines.push_back(fmt::format("{} {} {} x{}: {} B, {:.3g} of {:.3g} ms hidden; {}",
+    lines.push_back(fmt::format("{} {} {} x{}: {} B, {:.3g} of {:.3g} ms hidden, holds {}; {}",
                                 transfer.section, transfer.op, transfer.value, transfer.calls,
-                                transfer.bytes, transfer.hidden_ms, transfer.ms, transfer.reason));
+                                transfer.bytes, transfer.hidden_ms, transfer.ms,
+                                transfer.held_bytes, transfer.reason));
   }
   return lines;
 }
@@ -136,24 +137,49 @@ TEST(ListTransfers, SaysHowMuchIsHiddenAndWhyTheRestIsNot) {
   const ir::Graph graph = ParseOrDie(kOneStart);
   EXPECT_THAT(
       Lines(ListTransfers(graph, LayOnTwoQueues(graph, MachineOf(5)), 1000)),
-      ElementsAre("forward all_gather p.whole x1: 192 B, 3 of 5 ms hidden; what is computed "
-                  "beside it takes less time",
-                  "forward all_gather q.whole x1: 192 B, 0 of 5 ms hidden; nothing is "
-                  "computed between its input and its reader"));
+      ElementsAre(
+          "forward all_gather p.whole x1: 192 B, 3 of 5 ms hidden, holds 384; what is computed "
+          "beside it takes less time",
+          "forward all_gather q.whole x1: 192 B, 0 of 5 ms hidden, holds 0; nothing is "
+          "computed between its input and its reader"));
   EXPECT_THAT(Lines(ListTransfers(graph, LayOnTwoQueues(graph, MachineOf(2)), 1000))[0],
-              "forward all_gather p.whole x1: 192 B, 2 of 2 ms hidden; ");
+              "forward all_gather p.whole x1: 192 B, 2 of 2 ms hidden, holds 384; ");
+}
+
+// What is in variables is alive anyhow.
+TEST(ListTransfers, SaysWhatIsHeld) {
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
+variables:
+  %p: f32[96] {B} = variable (dtype="f32", shape=[96])
+backward:
+  %x: f32[96] {P} = input (dtype="f32", name="x", placement="P", shape=[96])
+  %g: f32[96] {P} = relu %x
+  %g.shard: f32[96] {S(0)} = reduce_scatter %g (start=true)
+  %a: f32[96] {P} = relu %x
+  %g.done: f32[96] {S(0)} = wait %g.shard, %g
+update:
+  %p.shard: f32[96] {S(0)} = local_slice %p
+  %p.whole: f32[96] {B} = all_gather %p.shard (start=true)
+  assign %p, %p.whole
+)");
+  std::vector<int64_t> held;
+  for (const PlannedTransfer& transfer :
+       ListTransfers(graph, LayOnTwoQueues(graph, MachineOf(1)), 1000)) {
+    held.push_back(transfer.held_bytes);
+  }
+  EXPECT_THAT(held, ElementsAre(384 + 192, 0));
 }
 
 TEST(GroupTransfers, AddsUpThoseOfOneSectionOpAndReason) {
   const std::vector<PlannedTransfer> transfers = {
-      {"forward", "all_gather", "a", 2, 10, 1, 0.5, "why"},
-      {"forward", "all_gather", "b", 2, 20, 2, 2, ""},
-      {"forward", "all_gather", "c", 4, 40, 4, 1, "why"},
-      {"update", "all_gather", "d", 1, 80, 8, 0, "why"}};
+      {"forward", "all_gather", "a", 2, 10, 1, 0.5, 3, "why"},
+      {"forward", "all_gather", "b", 2, 20, 2, 2, 5, ""},
+      {"forward", "all_gather", "c", 4, 40, 4, 1, 7, "why"},
+      {"update", "all_gather", "d", 1, 80, 8, 0, 0, "why"}};
   EXPECT_THAT(Lines(GroupTransfers(transfers)),
-              ElementsAre("forward all_gather  x6: 50 B, 1.5 of 5 ms hidden; why",
-                          "forward all_gather  x2: 20 B, 2 of 2 ms hidden; ",
-                          "update all_gather  x1: 80 B, 0 of 8 ms hidden; why"));
+              ElementsAre("forward all_gather  x6: 50 B, 1.5 of 5 ms hidden, holds 7; why",
+                          "forward all_gather  x2: 20 B, 2 of 2 ms hidden, holds 5; ",
+                          "update all_gather  x1: 80 B, 0 of 8 ms hidden, holds 0; why"));
 }
 
 // A limit below a bucket, one between one and two, and none.
@@ -178,7 +204,7 @@ TEST(JobPlan, ListsItsTransfers) {
     report.plan = *std::move(plan);
     return TextReport(report);
   };
-  EXPECT_THAT(plan_with(0), HasSubstr("  0.0     0.0  overlap is off\n"));
+  EXPECT_THAT(plan_with(0), HasSubstr("  0.0     0.0    0 B  overlap is off\n"));
   EXPECT_THAT(plan_with(1000), HasSubstr("  its buffers are above the limit of 1.0 KB\n"));
   EXPECT_THAT(plan_with(10000), HasSubstr("  others take up the limit of 10.0 KB\n"));
   const std::string unlimited = plan_with(CompileOptions::kUnlimitedBytes);

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/base/format.h"
 #include "framework/ir/printer.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/nn/nn.h"
@@ -105,6 +106,26 @@ TEST_F(CompileTest, RefusesWhatDoesNotWork) {
   const KernelRegistry none;
   EXPECT_THAT(Compile(graph_, Mesh::DataParallel(1), {}, TargetOf(none)).status().message(),
               HasSubstr("kernel"));
+}
+
+TEST_F(CompileTest, MoreThanTheMemoryLimitIsAnErrorThatNamesStagesThatFit) {
+  const int64_t stage0 = CompileAt(0, 2)->memory.arena_bytes;
+  const int64_t stage3 = CompileAt(3, 2)->memory.arena_bytes;
+  graph_.config().max_memory_bytes = stage0;
+  EXPECT_TRUE(CompileAt(0, 2).ok());
+  graph_.config().max_memory_bytes = stage3;
+  const Status error = CompileAt(0, 2).status();
+  EXPECT_EQ(error.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(
+      error.message(),
+      AllOf(HasSubstr(fmt::format("graph classifier: a rank needs {}, but `max_memory` is {}",
+                                  FormatExactBytes(stage0), FormatExactBytes(stage3))),
+            HasSubstr(fmt::format("hint: per rank, stage 3 needs {}, which would fit",
+                                  FormatExactBytes(stage3)))));
+  EXPECT_TRUE(CompileAt(3, 2).ok());
+  graph_.config().max_memory_bytes = 0;
+  EXPECT_EQ(CompileAt(0, 2).status().message(),
+            "graph classifier: max_memory_bytes: got 0, expected at least 1");
 }
 
 TEST_F(CompileTest, TheHintNamesExactBytesOfTheStagesThatFit) {

@@ -3,6 +3,7 @@
 //   bazel run -c opt //tools:plan -- --preset gpt2-xl --ranks 64 --fit 16G --ranks-per-host 8
 //   bazel run -c opt //tools:plan -- --params 7.5e9 --ranks 64 --zero 2
 
+#include "framework/base/byte_size.h"
 #include "framework/io/atomic_file.h"
 #include "framework/job/console.h"
 #include "framework/ops/register_all_ops.h"
@@ -11,7 +12,6 @@
 #include "framework/plan/text_report.h"
 #include "framework/plan/write_plan.h"
 #include "tools/command/tool.h"
-#include "tools/plan/byte_size.h"
 #include "tools/plan/fit.h"
 #include "tools/plan/paper_table.h"
 #include "tools/plan/planned_model.h"

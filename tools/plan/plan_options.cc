@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/byte_size.h"
 #include "framework/job/compile_flags.h"
 #include "framework/job/report.h"
 #include "models/gpt/presets.h"
-#include "tools/plan/byte_size.h"
 
 namespace zg::plan {
 namespace {
@@ -281,6 +281,9 @@ Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
   }
   if (!options->fit.empty() && !options->explain.empty()) {
     return InvalidArgument("--explain: --fit searches among many programs; give one of them");
+  }
+  if (!options->fit.empty() && flags.is_given("max-memory")) {
+    return InvalidArgument("--max-memory: --fit says already what may be needed; leave one out");
   }
   if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
   return Status::Ok();

@@ -4,11 +4,11 @@
 
 #include "framework/comm/available_memory.h"
 #include "framework/kernels/device_kernels.h"
-#include "framework/passes/overlap_communication.h"
 #include "framework/runtime/plan_program.h"
 #include "framework/train/measured_gemms.h"
 #include "zero/compile.h"
 #include "zero/stages_that_fit.h"
+#include "zero/zerograph/choose_overlap.h"
 
 namespace zg {
 namespace {
@@ -44,8 +44,9 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
   const Mesh mesh = compile_options.MeshOf(communicator.size());
   CompileOptions asked = compile_options;
-  asked.overlap_bytes = OverlapBytes(
-      asked, communicator.transport() == "messages" && communicator.can_have_threads());
+  const bool sends_messages =
+      communicator.transport() == "messages" && communicator.can_have_threads();
+  ZG_RETURN_IF_ERROR(ChooseOverlap(graph, mesh, target, {}, sends_messages, &asked).status());
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();
   const auto compile = [=, gemms = options.measured_gemms](const Graph& of) {

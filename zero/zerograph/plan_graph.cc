@@ -41,6 +41,7 @@ StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
     CompileOptions other = report.plan.options;
     other.zero.set_stage(stage);
     other.dump_directory.clear();
+    other.max_memory_bytes = CompileOptions::kUnlimitedBytes;
     ZG_ASSIGN_OR_RETURN(plan::JobPlan planned, plan(other));
     stages.push_back(std::move(planned));
   }

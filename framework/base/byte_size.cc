@@ -1,10 +1,10 @@
-#include "tools/plan/byte_size.h"
+#include "framework/base/byte_size.h"
 
 #include <charconv>
 #include <cmath>
 #include <string_view>
 
-namespace zg::plan {
+namespace zg {
 namespace {
 
 constexpr std::string_view kUnits = "KMGT";
@@ -33,4 +33,4 @@ StatusOr<int64_t> ParseByteSize(std::string_view who, std::string_view text) {
   return InvalidArgument("{}: got '{}', expected bytes such as 500M, 8G or 8GiB", who, text);
 }
 
-}  // namespace zg::plan
+}  // namespace zg
