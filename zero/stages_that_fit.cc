@@ -27,15 +27,28 @@ std::string StagesThatFit(const Graph& graph, const Program& program, const Targ
     return "a stage divides memory among ranks, and this is one rank; smaller micro-batches or "
            "recomputation need less";
   }
+  const auto bytes_with = [&](const CompileOptions& changed) -> StatusOr<int64_t> {
+    CompileOptions options = changed;
+    options.max_memory_bytes = CompileOptions::kUnlimitedBytes;
+    ZG_ASSIGN_OR_RETURN(const Program other, Compile(graph, mesh, options, target));
+    return other.memory.arena_bytes;
+  };
+  if (program.options.overlap_bytes > 0) {
+    CompileOptions options = program.options;
+    options.overlap_bytes = 0;
+    const StatusOr<int64_t> bytes = bytes_with(options);
+    if (bytes.ok() && *bytes <= available_bytes) {
+      return fmt::format("without overlap it needs {}, which would fit", FormatExactBytes(*bytes));
+    }
+  }
   std::vector<std::string> fitting;
   int64_t last_bytes = program.memory.arena_bytes;
   for (int stage = LowestStage(program.options.zero) + 1; stage <= kLastStage; ++stage) {
     CompileOptions options = program.options;
     options.zero.set_stage(stage);
-    options.max_memory_bytes = CompileOptions::kUnlimitedBytes;
-    const StatusOr<Program> other = Compile(graph, mesh, options, target);
-    if (!other.ok()) return "";  // only the error about memory is reported then
-    last_bytes = other->memory.arena_bytes;
+    const StatusOr<int64_t> bytes = bytes_with(options);
+    if (!bytes.ok()) return "";  // only the error about memory is reported then
+    last_bytes = *bytes;
     if (last_bytes > available_bytes) continue;
     fitting.push_back(fmt::format("stage {} needs {}", stage, FormatExactBytes(last_bytes)));
   }

@@ -148,6 +148,14 @@ TEST_F(CompileTest, TheHintNamesExactBytesOfTheStagesThatFit) {
   const StatusOr<Program> alone = CompileAt(0, 1);
   ASSERT_TRUE(alone.ok());
   EXPECT_THAT(StagesThatFit(graph_, *alone, target, 0), HasSubstr("this is one rank"));
+  graph_.config().overlap_communication();
+  const StatusOr<Program> ahead = CompileAt(3, 2);
+  ASSERT_TRUE(ahead.ok());
+  ASSERT_GT(ahead->memory.arena_bytes, bytes[3]);
+  EXPECT_EQ(
+      StagesThatFit(graph_, *ahead, target, bytes[3]),
+      fmt::format("without overlap it needs {}, which would fit", FormatExactBytes(bytes[3])));
+  EXPECT_THAT(StagesThatFit(graph_, *ahead, target, bytes[3] - 1), HasSubstr("no stage fits"));
 }
 
 }  // namespace
