@@ -87,10 +87,10 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
 Status CheckMemory(const Graph& graph, const Program& program, const Target& target) {
   const int64_t max_bytes = program.options.max_memory_bytes;
   if (program.memory.arena_bytes <= max_bytes) return Status::Ok();
-  return FailedPrecondition("graph {}: a rank needs {}, but `max_memory` is {}\n  hint: {}",
-                            graph.name(), FormatExactBytes(program.memory.arena_bytes),
-                            FormatExactBytes(max_bytes),
-                            StagesThatFit(graph, program, target, max_bytes));
+  const Status error =
+      FailedPrecondition("graph {}: a rank needs {}, but `max_memory` is {}", graph.name(),
+                         FormatExactBytes(program.memory.arena_bytes), FormatExactBytes(max_bytes));
+  return WithStagesThatFit(error, graph, program, target, max_bytes);
 }
 
 }  // namespace

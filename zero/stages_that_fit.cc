@@ -27,8 +27,7 @@ std::string StagesThatFit(const Graph& graph, const Program& program, const Targ
     return "a stage divides memory among ranks, and this is one rank; smaller micro-batches or "
            "recomputation need less";
   }
-  const auto bytes_with = [&](const CompileOptions& changed) -> StatusOr<int64_t> {
-    CompileOptions options = changed;
+  const auto bytes_with = [&](CompileOptions options) -> StatusOr<int64_t> {
     options.max_memory_bytes = CompileOptions::kUnlimitedBytes;
     ZG_ASSIGN_OR_RETURN(const Program other, Compile(graph, mesh, options, target));
     return other.memory.arena_bytes;
@@ -59,6 +58,13 @@ std::string StagesThatFit(const Graph& graph, const Program& program, const Targ
         kLastStage, FormatExactBytes(last_bytes));
   }
   return fmt::format("per rank, {}, which would fit", fmt::join(fitting, "; "));
+}
+
+Status WithStagesThatFit(const Status& error, const Graph& graph, const Program& program,
+                         const Target& target, int64_t available_bytes) {
+  const std::string hint = StagesThatFit(graph, program, target, available_bytes);
+  if (hint.empty()) return error;
+  return Status(error.code(), error.message() + "\n  hint: " + hint);
 }
 
 }  // namespace zg::zero

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "framework/base/status.h"
 #include "framework/passes/program.h"
 #include "zero/compile.h"
 
@@ -15,5 +16,9 @@ namespace zg::zero {
 // told that instead.
 std::string StagesThatFit(const Graph& graph, const Program& program, const Target& target,
                           int64_t available_bytes);
+
+// The error that the program does not fit, with that as its hint.
+Status WithStagesThatFit(const Status& error, const Graph& graph, const Program& program,
+                         const Target& target, int64_t available_bytes);
 
 }  // namespace zg::zero

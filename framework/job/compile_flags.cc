@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "framework/base/byte_size.h"
 #include "framework/io/mapped_file.h"
@@ -12,30 +13,28 @@ namespace {
 
 constexpr double kMaxBucketMb = 1 << 20;
 
+// `others`, with a comma after each, are what else the flag takes.
+StatusOr<int64_t> ParseLimit(const std::string& text, std::string_view others) {
+  if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
+  const StatusOr<int64_t> bytes = ParseByteSize("limit", text);
+  if (bytes.ok()) return bytes;
+  return InvalidArgument("got '{}', expected {}unlimited, or bytes such as 500M, 8G or 8GiB", text,
+                         others);
+}
+
+std::string LimitText(int64_t bytes) {
+  return bytes == CompileOptions::kUnlimitedBytes ? "unlimited" : std::to_string(bytes);
+}
+
 StatusOr<int64_t> ParseOverlap(const std::string& text) {
   if (text == "off") return 0;
   if (text == "auto") return CompileOptions::kAuto;
-  if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
-  const StatusOr<int64_t> bytes = ParseByteSize("--overlap", text);
-  if (bytes.ok()) return bytes;
-  return InvalidArgument(
-      "got '{}', expected off, auto, unlimited, or bytes such as 500M, 8G or 8GiB", text);
-}
-
-StatusOr<int64_t> ParseMaxMemory(const std::string& text) {
-  if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
-  const StatusOr<int64_t> bytes = ParseByteSize("--max-memory", text);
-  if (bytes.ok()) return bytes;
-  return InvalidArgument("got '{}', expected unlimited, or bytes such as 500M, 8G or 8GiB", text);
-}
-
-std::string BytesText(int64_t bytes) {
-  return bytes == CompileOptions::kUnlimitedBytes ? "unlimited" : std::to_string(bytes);
+  return ParseLimit(text, "off, auto, ");
 }
 
 std::string OverlapText(int64_t bytes) {
   if (bytes == 0) return "off";
-  return bytes == CompileOptions::kAuto ? "auto" : BytesText(bytes);
+  return bytes == CompileOptions::kAuto ? "auto" : LimitText(bytes);
 }
 
 }  // namespace
@@ -104,10 +103,10 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
   flags->add_parsed(
       "max-memory",
       [options](const std::string& text) -> Status {
-        ZG_ASSIGN_OR_RETURN(options->max_memory_bytes, ParseMaxMemory(text));
+        ZG_ASSIGN_OR_RETURN(options->max_memory_bytes, ParseLimit(text, ""));
         return Status::Ok();
       },
-      [options] { return BytesText(options->max_memory_bytes); },
+      [options] { return LimitText(options->max_memory_bytes); },
       "a program that needs more per rank is an error; limits --overlap auto", "BYTES");
 
   flags->section("Step");

@@ -33,6 +33,9 @@ struct Storage {
   std::unordered_map<const ir::Value*, Location> locations;
 
   const Location& Of(const ir::Value* value) const { return locations.at(value); }
+  bool IsInVariable(const ir::Value* value) const {
+    return ir::IsVariable(*buffers[Of(value).buffer].root);
+  }
 };
 
 // Applies the alias rules of all ops, in execution order:

@@ -36,7 +36,7 @@ TransferSequence::TransferSequence(const ir::Graph& graph, const Storage& storag
 bool TransferSequence::IsInVariable(const ir::Value* value) const {
   // The result of a wait, which is newer than the storage, is where the awaited value is.
   while (value->producer->op->traits.kind == ir::OpKind::kWait) value = value->producer->inputs[0];
-  return ir::IsVariable(*storage_.buffers[storage_.Of(value).buffer].root);
+  return storage_.IsInVariable(value);
 }
 
 bool TransferSequence::HasWorkBetween(int begin, int end) const {

@@ -1,6 +1,5 @@
 #include "framework/passes/transfers_in_place.h"
 
-#include "framework/passes/storage.h"
 #include "framework/passes/transfer_sequence.h"
 
 namespace zg {
@@ -17,8 +16,8 @@ InPlaceReason ReasonOf(const TransferSequence& sequence, const Transfer& transfe
 
 }  // namespace
 
-std::vector<TransferInPlace> TransfersInPlace(const ir::Graph& graph, int64_t max_bytes) {
-  const Storage storage = AssignStorage(graph);
+std::vector<TransferInPlace> TransfersInPlace(const ir::Graph& graph, const Storage& storage,
+                                              int64_t max_bytes) {
   std::vector<TransferInPlace> in_place;
   for (const std::vector<ir::Section*>& sections : TransferSequence::SectionsOf(graph)) {
     if (sections[0]->kind == ir::SectionKind::kEval) continue;

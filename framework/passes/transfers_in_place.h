@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/passes/storage.h"
 
 namespace zg {
 
@@ -24,7 +25,8 @@ struct TransferInPlace {
 };
 
 // For a graph that overlap-communication was run on with this limit, in the order of the nodes,
-// without eval sections.
-std::vector<TransferInPlace> TransfersInPlace(const ir::Graph& graph, int64_t max_bytes);
+// without eval sections. `storage` is the graph's.
+std::vector<TransferInPlace> TransfersInPlace(const ir::Graph& graph, const Storage& storage,
+                                              int64_t max_bytes);
 
 }  // namespace zg

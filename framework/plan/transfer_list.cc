@@ -27,26 +27,26 @@ std::string ReasonText(InPlaceReason reason, int64_t overlap_bytes) {
 
 int64_t HeldBytes(const ir::Graph& graph, const Storage& storage, const ir::Node& node) {
   if (!ir::IsStart(node)) return 0;
-  int64_t bytes = 0;
-  int last_buffer = -1;
-  for (const ir::Value* value : {node.inputs[0], node.outputs[0]}) {
-    const int buffer = storage.Of(value).buffer;
-    const bool is_counted = buffer == last_buffer || ir::IsVariable(*storage.buffers[buffer].root);
-    if (!is_counted) bytes += graph.LocalType(*value).bytes();
-    last_buffer = buffer;
+  const auto bytes_of = [&](const ir::Value* value) -> int64_t {
+    return storage.IsInVariable(value) ? 0 : graph.LocalType(*value).bytes();
+  };
+  const ir::Value* const read = node.inputs[0];
+  const ir::Value* const result = node.outputs[0];
+  if (storage.Of(read).buffer == storage.Of(result).buffer) {  // one is inside the other
+    return std::max(bytes_of(read), bytes_of(result));
   }
-  return bytes;
+  return bytes_of(read) + bytes_of(result);
 }
 
 }  // namespace
 
 std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQueues& step,
                                            int64_t overlap_bytes) {
+  const Storage storage = AssignStorage(graph);
   std::unordered_map<const ir::Node*, InPlaceReason> in_place;
-  for (const TransferInPlace& transfer : TransfersInPlace(graph, overlap_bytes)) {
+  for (const TransferInPlace& transfer : TransfersInPlace(graph, storage, overlap_bytes)) {
     in_place[transfer.node] = transfer.reason;
   }
-  const Storage storage = AssignStorage(graph);
   std::vector<PlannedTransfer> transfers;
   for (const ir::SectionKind kind :
        {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {

@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, InPlaceReason>> Reasons(const std::string& te
   ir::Graph graph = testing::ParseOrDie(text);
   EXPECT_TRUE(OverlapCommunication(max_bytes).Run(graph).ok());
   std::vector<std::pair<std::string, InPlaceReason>> reasons;
-  for (const TransferInPlace& transfer : TransfersInPlace(graph, max_bytes)) {
+  for (const TransferInPlace& transfer : TransfersInPlace(graph, AssignStorage(graph), max_bytes)) {
     reasons.emplace_back(transfer.node->outputs[0]->name, transfer.reason);
   }
   return reasons;

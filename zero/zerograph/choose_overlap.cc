@@ -1,5 +1,7 @@
 #include "zero/zerograph/choose_overlap.h"
 
+#include <utility>
+
 #include "framework/passes/overlap_communication.h"
 #include "framework/plan/step_estimate.h"
 

@@ -23,11 +23,6 @@ StatusOr<int64_t> AvailableBytesPerRank(Communicator& communicator) {
   return available.bytes / communicator.size();
 }
 
-Status WithHint(const Status& error, const std::string& hint) {
-  if (hint.empty()) return error;
-  return Status(error.code(), error.message() + "\n  hint: " + hint);
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
@@ -62,7 +57,7 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   asked.dump_directory.clear();
   const StatusOr<Program> again = zero::Compile(graph, mesh, asked, target);
   if (!available_bytes.ok() || !again.ok()) return trainer;
-  return WithHint(trainer.status(), zero::StagesThatFit(graph, *again, target, *available_bytes));
+  return zero::WithStagesThatFit(trainer.status(), graph, *again, target, *available_bytes);
 }
 
 StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph, Communicator& communicator,
