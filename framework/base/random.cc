@@ -27,17 +27,17 @@ using BitVector = hn::Vec<Bits>;
 using FloatVector = hn::Vec<Floats>;
 constexpr size_t kMaxLanes = hn::MaxLanes(Bits());
 
-// Word w of consecutive blocks, one block per lane.
-struct BitLanes {
-  BitVector word0, word1, word2, word3;
+// Four vectors of consecutive elements of a stream, from that of a block's first word on.
+template <typename Vector>
+struct Elements {
+  Vector first, second, third, fourth;
 };
-struct FloatLanes {
-  FloatVector word0, word1, word2, word3;
-};
+using BitElements = Elements<BitVector>;
+using FloatElements = Elements<FloatVector>;
 
 #if HWY_TARGET == HWY_SCALAR  // one lane: no even ones
 
-HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
+HWY_INLINE BitElements PhiloxElements(RandomKey key, uint64_t first_block) {
   const Bits bits;
   const RandomBlock block = RandomBits(key, first_block);
   return {hn::Set(bits, block[0]), hn::Set(bits, block[1]), hn::Set(bits, block[2]),
@@ -46,8 +46,25 @@ HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
 
 #else
 
-// Words in the even lanes, whose products fill both; what is in the odd lanes is not used.
-HWY_INLINE BitLanes PhiloxRound(const BitLanes& c, uint32_t key0, uint32_t key1) {
+// The even lanes of a in even lanes, and those of b in odd ones.
+template <typename Vector>
+HWY_INLINE Vector InterleaveEven(Vector a, Vector b) {
+  return hn::OddEven(hn::DupEven(b), a);
+}
+
+// The odd lanes of a in even lanes, and those of b in odd ones.
+template <typename Vector>
+HWY_INLINE Vector InterleaveOdd(Vector a, Vector b) {
+  return hn::OddEven(b, hn::DupOdd(a));
+}
+
+// The words of blocks, a block in each even lane, whose products fill both; what is in the odd
+// lanes is not used.
+struct Words {
+  BitVector word0, word1, word2, word3;
+};
+
+HWY_INLINE Words PhiloxRound(const Words& c, uint32_t key0, uint32_t key1) {
   const Bits bits;
   const auto product0 = hn::MulEven(c.word0, hn::Set(bits, 0xD2511F53u));
   const auto product1 = hn::MulEven(c.word2, hn::Set(bits, 0xCD9E8D57u));
@@ -58,19 +75,27 @@ HWY_INLINE BitLanes PhiloxRound(const BitLanes& c, uint32_t key0, uint32_t key1)
 }
 
 // Two halves, in which the rounds of one need not wait for those of the other.
-HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
+HWY_INLINE BitElements PhiloxElements(RandomKey key, uint64_t first_block) {
+  using Pairs = hn::Repartition<uint64_t, Bits>;
   const Bits bits;
+  const Pairs pairs;
+  // Interleaving works on 128 bits, two even lanes. The blocks of the first of the two come before
+  // those of the second ones, so that it leaves all of them in order.
+  const uint32_t num_blocks = static_cast<uint32_t>(hn::Lanes(pairs));
+  const BitVector lane = hn::Iota(bits, 0u);
+  const BitVector is_second = hn::And(hn::ShiftRight<1>(lane), hn::Set(bits, 1u));
+  const BitVector order =
+      hn::Add(hn::ShiftRight<2>(lane), hn::Mul(is_second, hn::Set(bits, num_blocks / 2)));
   const BitVector base = hn::Set(bits, static_cast<uint32_t>(first_block));
   const auto counters = [=](uint32_t first) HWY_ATTR {
-    const BitVector index = hn::Add(hn::ShiftRight<1>(hn::Iota(bits, 0u)), hn::Set(bits, first));
-    const BitVector c0 = hn::Add(base, index);
+    const BitVector c0 = hn::Add(base, hn::Add(order, hn::Set(bits, first)));
     const BitVector carry = hn::IfThenElseZero(hn::Lt(c0, base), hn::Set(bits, 1u));
     const BitVector c1 = hn::Add(hn::Set(bits, static_cast<uint32_t>(first_block >> 32)), carry);
-    return BitLanes{c0, c1, hn::Set(bits, static_cast<uint32_t>(key.stream)),
-                    hn::Set(bits, static_cast<uint32_t>(key.stream >> 32))};
+    return Words{c0, c1, hn::Set(bits, static_cast<uint32_t>(key.stream)),
+                 hn::Set(bits, static_cast<uint32_t>(key.stream >> 32))};
   };
-  BitLanes low = counters(0);
-  BitLanes high = counters(static_cast<uint32_t>(hn::Lanes(bits) / 2));
+  Words low = counters(0);
+  Words high = counters(num_blocks);
   uint32_t key0 = static_cast<uint32_t>(key.seed);
   uint32_t key1 = static_cast<uint32_t>(key.seed >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -79,8 +104,18 @@ HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  return {hn::ConcatEven(bits, high.word0, low.word0), hn::ConcatEven(bits, high.word1, low.word1),
-          hn::ConcatEven(bits, high.word2, low.word2), hn::ConcatEven(bits, high.word3, low.word3)};
+  struct Half {
+    BitVector first, second;
+  };
+  const auto in_order = [=](const Words& words) HWY_ATTR {
+    const auto words01 = hn::BitCast(pairs, InterleaveEven(words.word0, words.word1));
+    const auto words23 = hn::BitCast(pairs, InterleaveEven(words.word2, words.word3));
+    return Half{hn::BitCast(bits, hn::InterleaveLower(pairs, words01, words23)),
+                hn::BitCast(bits, hn::InterleaveUpper(pairs, words01, words23))};
+  };
+  const Half low_elements = in_order(low);
+  const Half high_elements = in_order(high);
+  return {low_elements.first, low_elements.second, high_elements.first, high_elements.second};
 }
 
 #endif
@@ -169,23 +204,45 @@ HWY_INLINE NormalPair BoxMuller(BitVector radius_word, BitVector angle_word) {
   return {hn::Mul(radius, angle.cos), hn::Mul(radius, angle.sin)};
 }
 
-// Writes elements [begin, end) of the stream; `convert` makes four vectors of values from BitLanes.
+struct Normals {
+  FloatVector first, second;
+};
+
+// The normals of two vectors of elements: each pair of elements is a radius and an angle.
+HWY_INLINE Normals NormalsOf(BitVector first, BitVector second) {
+#if HWY_TARGET == HWY_SCALAR
+  const NormalPair pair = BoxMuller(first, second);
+  return {pair.first, pair.second};
+#else
+  const NormalPair pair = BoxMuller(InterleaveEven(first, second), InterleaveOdd(first, second));
+  return {InterleaveEven(pair.first, pair.second), InterleaveOdd(pair.first, pair.second)};
+#endif
+}
+
+// Writes elements [begin, end) of the stream; `convert` makes Elements of values from BitElements.
 template <typename Value, typename Convert>
 HWY_INLINE void Fill(RandomKey key, uint64_t begin, uint64_t end, Value* out,
                      const Convert& convert) {
   const hn::ScalableTag<Value> tag;
-  const size_t group = 4 * hn::Lanes(tag);
+  const size_t lanes = hn::Lanes(tag);
+  const size_t group = 4 * lanes;
+  const auto store = [=](const auto& values, Value* to) HWY_ATTR {
+    hn::StoreU(values.first, tag, to);
+    hn::StoreU(values.second, tag, to + lanes);
+    hn::StoreU(values.third, tag, to + 2 * lanes);
+    hn::StoreU(values.fourth, tag, to + 3 * lanes);
+  };
   uint64_t block = begin / 4;
   size_t skip = begin % 4;
   uint64_t remaining = end - begin;
   while (remaining > 0) {
-    const auto values = convert(PhiloxLanes(key, block));
+    const auto values = convert(PhiloxElements(key, block));
     size_t written = group;
     if (skip == 0 && remaining >= group) {
-      hn::StoreInterleaved4(values.word0, values.word1, values.word2, values.word3, tag, out);
+      store(values, out);
     } else {
-      HWY_ALIGN Value whole[4 * kMaxLanes];
-      hn::StoreInterleaved4(values.word0, values.word1, values.word2, values.word3, tag, whole);
+      Value whole[4 * kMaxLanes];
+      store(values, whole);
       written = std::min<uint64_t>(group - skip, remaining);
       std::memcpy(out, whole + skip, written * sizeof(Value));
     }
@@ -197,7 +254,7 @@ HWY_INLINE void Fill(RandomKey key, uint64_t begin, uint64_t end, Value* out,
 }
 
 void FillBitsImpl(RandomKey key, uint64_t begin, uint64_t end, uint32_t* out) {
-  Fill(key, begin, end, out, [](const BitLanes& lanes) HWY_ATTR { return lanes; });
+  Fill(key, begin, end, out, [](const BitElements& elements) HWY_ATTR { return elements; });
 }
 
 void FillUniformImpl(RandomKey key, uint64_t begin, uint64_t end, float low, float high,
@@ -207,9 +264,9 @@ void FillUniformImpl(RandomKey key, uint64_t begin, uint64_t end, float low, flo
   const FloatVector scale = hn::Set(floats, high - low);
   const auto scaled = [=](BitVector word)
                           HWY_ATTR { return hn::Add(offset, hn::Mul(scale, Uniform(word))); };
-  Fill(key, begin, end, out, [=](const BitLanes& lanes) HWY_ATTR {
-    return FloatLanes{scaled(lanes.word0), scaled(lanes.word1), scaled(lanes.word2),
-                      scaled(lanes.word3)};
+  Fill(key, begin, end, out, [=](const BitElements& elements) HWY_ATTR {
+    return FloatElements{scaled(elements.first), scaled(elements.second), scaled(elements.third),
+                         scaled(elements.fourth)};
   });
 }
 
@@ -220,11 +277,11 @@ void FillNormalImpl(RandomKey key, uint64_t begin, uint64_t end, float mean, flo
   const FloatVector scale = hn::Set(floats, stddev);
   const auto scaled = [=](FloatVector normal)
                           HWY_ATTR { return hn::Add(offset, hn::Mul(scale, normal)); };
-  Fill(key, begin, end, out, [=](const BitLanes& lanes) HWY_ATTR {
-    const NormalPair low = BoxMuller(lanes.word0, lanes.word1);
-    const NormalPair high = BoxMuller(lanes.word2, lanes.word3);
-    return FloatLanes{scaled(low.first), scaled(low.second), scaled(high.first),
-                      scaled(high.second)};
+  Fill(key, begin, end, out, [=](const BitElements& elements) HWY_ATTR {
+    const Normals low = NormalsOf(elements.first, elements.second);
+    const Normals high = NormalsOf(elements.third, elements.fourth);
+    return FloatElements{scaled(low.first), scaled(low.second), scaled(high.first),
+                         scaled(high.second)};
   });
 }
 

@@ -11,7 +11,9 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kBlock = 2048;  // elements whose random bits stay in the first-level cache
+// Elements whose random bits are made at once: few, so that the processor reads the block's elements
+// ahead while it still computes bits.
+constexpr int64_t kBlock = 512;
 
 // An element is kept if the upper 24 of its random bits are at least the threshold.
 void KeepBlock(const float* x, const uint32_t* bits, uint32_t threshold, float scale, int64_t count,
