@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/math/elementwise_math.h"
 #include "framework/kernels/parted_dim.h"
 
 namespace zg {
@@ -15,12 +16,13 @@ namespace {
 // ahead while it still computes bits.
 constexpr int64_t kBlock = 512;
 
-// An element is kept if the upper 24 of its random bits are at least the threshold.
+// An element is kept if its random bits are at least the threshold, of which the lower 8 are zero.
 void KeepBlock(const float* x, const uint32_t* bits, uint32_t threshold, float scale, int64_t count,
                float* y) {
   Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) y[i] = (bits[i] >> 8) >= threshold ? x[i] * scale : 0.0f;
+    for (int64_t i = 0; i < count; ++i)
+      y[i] = elementwise::KeepIf(bits[i] >= threshold, x[i] * scale);
   });
 }
 
@@ -35,7 +37,7 @@ class Dropout : public Kernel {
         slice_(PartedDim::OfSlices(spec.call, 1)),
         threads_(spec.threads) {
     const double probability = spec.call.attributes.Float("probability");
-    threshold_ = static_cast<uint32_t>(probability * 0x1p24);
+    threshold_ = static_cast<uint32_t>(probability * 0x1p24) << 8;
     scale_ = static_cast<float>(1.0 / (1.0 - probability));
   }
 
