@@ -204,15 +204,10 @@ HWY_INLINE NormalPair BoxMuller(BitVector radius_word, BitVector angle_word) {
   return {hn::Mul(radius, angle.cos), hn::Mul(radius, angle.sin)};
 }
 
-struct Normals {
-  FloatVector first, second;
-};
-
 // The normals of two vectors of elements: each pair of elements is a radius and an angle.
-HWY_INLINE Normals NormalsOf(BitVector first, BitVector second) {
+HWY_INLINE NormalPair NormalsOf(BitVector first, BitVector second) {
 #if HWY_TARGET == HWY_SCALAR
-  const NormalPair pair = BoxMuller(first, second);
-  return {pair.first, pair.second};
+  return BoxMuller(first, second);
 #else
   const NormalPair pair = BoxMuller(InterleaveEven(first, second), InterleaveOdd(first, second));
   return {InterleaveEven(pair.first, pair.second), InterleaveOdd(pair.first, pair.second)};
@@ -278,8 +273,8 @@ void FillNormalImpl(RandomKey key, uint64_t begin, uint64_t end, float mean, flo
   const auto scaled = [=](FloatVector normal)
                           HWY_ATTR { return hn::Add(offset, hn::Mul(scale, normal)); };
   Fill(key, begin, end, out, [=](const BitElements& elements) HWY_ATTR {
-    const Normals low = NormalsOf(elements.first, elements.second);
-    const Normals high = NormalsOf(elements.third, elements.fourth);
+    const NormalPair low = NormalsOf(elements.first, elements.second);
+    const NormalPair high = NormalsOf(elements.third, elements.fourth);
     return FloatElements{scaled(low.first), scaled(low.second), scaled(high.first),
                          scaled(high.second)};
   });
