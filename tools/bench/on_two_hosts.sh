@@ -27,6 +27,10 @@ done
   echo "on_two_hosts.sh: it makes network namespaces, which takes root" >&2
   exit 1
 }
+(($(nproc) >= 2)) || {
+  echo "on_two_hosts.sh: two hosts need two processors, there is one" >&2
+  exit 1
+}
 
 scratch=$(mktemp -d /tmp/zgt.XXXXXX) || exit 1
 trap 'remove_two_hosts; rm -rf "$scratch"' EXIT
@@ -35,6 +39,9 @@ make_two_hosts "$scratch" || {
   exit 1
 }
 [[ -z $rate ]] || limit_cable "$rate" || exit 1
-run_on_host_a mpirun --allow-run-as-root --oversubscribe -n $((2 * per_host)) \
-  --host "$address_a:$per_host,$address_b:$per_host" --mca btl_tcp_if_include cable \
-  --mca oob_tcp_if_include cable "$@"
+# Each host has half of the processors. Open MPI would bind the ranks of either host to the same first ones.
+half=$(($(nproc) / 2))
+run_on_host_a mpirun --allow-run-as-root --oversubscribe --bind-to none --mca btl_tcp_if_include cable \
+  --mca oob_tcp_if_include cable \
+  -n "$per_host" --host "$address_a:$per_host" taskset --cpu-list "0-$((half - 1))" "$@" : \
+  -n "$per_host" --host "$address_b:$per_host" taskset --cpu-list "$half-$((2 * half - 1))" "$@"

@@ -9,10 +9,12 @@ Run, on Debian 12 with python3-torch:
 
 --mode ddp   DistributedDataParallel and Adam on every rank: the peer of our stage 0
 --mode zero  the same with ZeroRedundancyOptimizer: the peer of our stages 1 and up (gradients and parameters
-             stay whole here; this version of PyTorch has no more on a CPU)
+             stay whole here; Debian's PyTorch has no more on a CPU)
+--mode fully_shard  FSDP2, layer by layer, which PyTorch 2 has: the peer of our stage 3
 --compile    torch.compile of the model
 
-It starts its own ranks, one thread each, on 127.0.0.1. Settings are the fastest found: gradients as bucket views,
+It starts its own ranks, one thread each, on 127.0.0.1; with --rank N --store FILE it is one of them, and the
+others are started elsewhere, as in other network namespaces, with the same FILE and GLOO_SOCKET_IFNAME. Settings are the fastest found: gradients as bucket views,
 zero_grad(set_to_none), huge pages for malloc (10-20 % on the recipe); --foreach and other bucket sizes were slower
 or no faster. The JSON has the keys of our own `--report` where both
 have them: speed.ms_per_step_median, speed.tokens_per_s (rows per second where rows are no text), memory.rss_peak,
@@ -42,7 +44,7 @@ NUM_BATCHES = 4  # made before the clock starts, then used in turn
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="PyTorch baseline on CPU ranks.")
     parser.add_argument("--model", choices=list(DEFAULT_BATCH), required=True)
-    parser.add_argument("--mode", choices=["ddp", "zero"], default="ddp")
+    parser.add_argument("--mode", choices=["ddp", "zero", "fully_shard"], default="ddp")
     parser.add_argument("--compile", action="store_true", help="torch.compile of the model")
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32", help="bf16: autocast of the forward pass")
     parser.add_argument("--ranks", type=int, default=2)
@@ -59,9 +61,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--foreach", action="store_true", help="Adam(foreach=True)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", help="also write the result here")
-    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--store", help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, metavar="N", help="be this rank instead of starting all")
+    parser.add_argument("--store", metavar="FILE", help="with --rank: where the ranks find each other")
     args = parser.parse_args()
+    if (args.rank is None) != (args.store is None):
+        parser.error("--rank and --store: got one, expected both or neither")
     args.batch = args.batch or DEFAULT_BATCH[args.model]
     args.lr = DEFAULT_LR[args.model] if args.lr is None else args.lr
     return args
@@ -119,15 +123,13 @@ def run_rank(args: argparse.Namespace) -> None:
 def train(args: argparse.Namespace) -> List[Dict[str, float]]:
     """Loss, milliseconds and this rank's processor milliseconds (all its threads) of every measured step."""
     import torch
-    from torch.nn.parallel import DistributedDataParallel
 
     make = {"recipe": make_recipe, "gpt": make_text_model, "llama": make_text_model, "vit": make_image_model,
             "resnet": make_image_model}
     model, batches = make[args.model](args)
     if args.compile:
         model = torch.compile(model)
-    model = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False,
-                                    bucket_cap_mb=args.bucket_mb)
+    model = distribute(args, model)
     optimizer = make_optimizer(args, model)
     steps = []
     for step in range(args.warmup + args.steps):
@@ -144,6 +146,24 @@ def train(args: argparse.Namespace) -> List[Dict[str, float]]:
             "cpu_ms": 1000 * (time.process_time() - cpu_start),
         })
     return steps[args.warmup:]
+
+
+def distribute(args: argparse.Namespace, model: Any) -> Any:
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    if args.mode != "fully_shard":
+        return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False,
+                                       bucket_cap_mb=args.bucket_mb)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (args.ranks,))
+    for module in list(model.modules()):
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            for layer in module:
+                fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
 
 
 def make_recipe(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
