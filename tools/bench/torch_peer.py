@@ -14,11 +14,12 @@ Run, on Debian 12 with python3-torch:
 --compile    torch.compile of the model
 
 It starts its own ranks, one thread each, on 127.0.0.1; with --rank N --store FILE it is one of them, and the
-others are started elsewhere, as in other network namespaces, with the same FILE and GLOO_SOCKET_IFNAME. Settings are the fastest found: gradients as bucket views,
-zero_grad(set_to_none), huge pages for malloc (10-20 % on the recipe); --foreach and other bucket sizes were slower
-or no faster. The JSON has the keys of our own `--report` where both
-have them: speed.ms_per_step_median, speed.tokens_per_s (rows per second where rows are no text), memory.rss_peak,
-memory.per_rank_rss_peak.
+others are started elsewhere, as in other network namespaces, with the same FILE and GLOO_SOCKET_IFNAME.
+
+Settings are the fastest found: gradients as bucket views, zero_grad(set_to_none), huge pages for malloc (10-20 % on
+the recipe); --foreach and other bucket sizes were slower or no faster. The JSON has the keys of our own `--report`
+where both have them: speed.ms_per_step_median, speed.tokens_per_s (rows per second where rows are no text),
+memory.rss_peak, memory.per_rank_rss_peak.
 """
 
 import argparse
