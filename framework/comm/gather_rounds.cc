@@ -24,8 +24,8 @@ bool HaveNeighboursElsewhere(const std::map<int, std::vector<int>>& by_host) {
 }
 
 // Everybody's own part to everybody, in an order in which no two ranks send to the same one at once.
-GatherRound DirectRound(int num_ranks, int rank) {
-  GatherRound round;
+MessageRound DirectRound(int num_ranks, int rank) {
+  MessageRound round;
   for (int i = 1; i < num_ranks; ++i) {
     const int from = (rank + num_ranks - i) % num_ranks;
     round.sent.push_back({(rank + i) % num_ranks, rank});
@@ -42,15 +42,15 @@ int IndexOf(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-std::vector<GatherRound> GatherRounds(const std::vector<int>& hosts, int rank) {
+std::vector<MessageRound> GatherRounds(const std::vector<int>& hosts, int rank) {
   const std::map<int, std::vector<int>> by_host = RanksByHost(hosts);
   if (!HaveNeighboursElsewhere(by_host)) {
     return {DirectRound(static_cast<int>(hosts.size()), rank)};
   }
   const std::vector<int>& neighbours = by_host.at(hosts[rank]);
   const int own_index = IndexOf(neighbours, rank);
-  GatherRound own_parts;
-  GatherRound passed_on;
+  MessageRound own_parts;
+  MessageRound passed_on;
   for (const auto& [host, ranks] : by_host) {
     if (host == hosts[rank]) continue;
     own_parts.sent.push_back({ranks[own_index], rank});

@@ -16,13 +16,13 @@ struct PartMessage {
 };
 
 // Messages between the same two ranks are in the same order on both sides.
-struct GatherRound {
+struct MessageRound {
   std::vector<PartMessage> sent;
   std::vector<PartMessage> received;
 };
 
 // The rounds of `rank`; what a round sends is the rank's own part, or was received in a round before.
 // `hosts[r]` is the host of rank r: any number, the same for ranks on one host.
-std::vector<GatherRound> GatherRounds(const std::vector<int>& hosts, int rank);
+std::vector<MessageRound> GatherRounds(const std::vector<int>& hosts, int rank);
 
 }  // namespace zg

@@ -1,13 +1,13 @@
-// The scratch memory in the arena for collectives over messages (mpi_messages.h): two chunks for
-// every peer.
+// Collectives over messages (mpi_messages.h) go in chunks. Their scratch memory in the arena is one
+// chunk for every peer and each of those under way.
 #pragma once
 
 #include <cstdint>
 
 namespace zg {
 
-// While one chunk of every peer is being folded, the next is in flight.
-inline constexpr int kMessageDepth = 2;
+// While one chunk of every peer is being folded, the next ones are in flight.
+inline constexpr int kMessageDepth = 4;
 
 int64_t MessageChunkBytes(int num_ranks);
 

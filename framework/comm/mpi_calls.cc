@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -110,13 +111,14 @@ void MpiRequests::Clear() {
 
 Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
   // Waits first at full speed, then yields the core after each poll, then sleeps between polls. A
-  // thread other than the main one yields the core to it at once, and sleeps at most as long as the
-  // system's buffers keep a fast link busy.
+  // thread other than the main one leaves the core to it: it yields at once, and sleeps longer the
+  // longer it has waited, but only so long that chunks in flight keep the link busy.
   int is_main_thread = 1;
   MPI_Is_thread_main(&is_main_thread);
   constexpr int kPollsBeforeYield = 50;
   const double yield_s = is_main_thread != 0 ? 2e-3 : 0;
-  const double sleep_s = is_main_thread != 0 ? 50e-6 : 200e-6;
+  const double min_sleep_s = is_main_thread != 0 ? 50e-6 : 200e-6;
+  const double max_sleep_s = is_main_thread != 0 ? 50e-6 : 500e-6;
   Clock::time_point start;
   for (int polls = 0;; ++polls) {
     int all_complete = 0;
@@ -133,7 +135,7 @@ Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, d
     if (waited_s < yield_s) {
       sched_yield();
     } else {
-      SleepSeconds(sleep_s);
+      SleepSeconds(std::clamp(waited_s, min_sleep_s, max_sleep_s));
     }
   }
   Clear();

@@ -1,6 +1,7 @@
 #include "framework/comm/mpi_messages.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -18,9 +19,6 @@ namespace {
 
 constexpr int kTagRecord = 1;
 constexpr int kTagPart = 2;
-
-// MPI's counts are ints.
-constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 
 // This rank's block.
 class MpiMessageArena : public Arena {
@@ -114,9 +112,9 @@ class MpiMessageGroup : public Group {
   Status Start(CollectiveKind kind, const CollectiveCall& call);
   Status Finish(MpiRequests& requests);
 
-  // Sends a message of any size, as several if needed.
-  Status SendPart(const std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
-  Status ReceivePart(std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
+  // Sends parts of `input` and receives parts of `output`.
+  Status Exchange(const MessageRound& round, const Parts& parts, const std::byte* input,
+                  std::byte* output);
 
   Status Sum(const MessageSum::Operands& operands) {
     return sum_.Run(operands, arena_.data() + arena_.workspace_offset(), arena_.workspace_bytes());
@@ -131,7 +129,7 @@ class MpiMessageGroup : public Group {
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
   MessageSum sum_;
-  std::vector<GatherRound> gather_rounds_;
+  std::vector<MessageRound> gather_rounds_;
 };
 
 Status MpiMessageGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
@@ -164,21 +162,36 @@ Status MpiMessageGroup::Finish(MpiRequests& requests) {
   return status;
 }
 
-Status MpiMessageGroup::SendPart(const std::byte* data, int64_t bytes, int peer,
-                                 MpiRequests& requests) {
-  for (int64_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
-    const int64_t count = std::min(kMaxMessageBytes, bytes - begin);
-    ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), data + begin, count, peer, kTagPart));
+// Parts go in chunks, of which few are under way. If the system had all bytes of this rank at once,
+// the answers to what a peer sends would queue up behind them.
+Status MpiMessageGroup::Exchange(const MessageRound& round, const Parts& parts,
+                                 const std::byte* input, std::byte* output) {
+  const int64_t chunk_bytes = MessageChunkBytes(2);
+  const int64_t num_steps = (parts.part + chunk_bytes - 1) / chunk_bytes;
+  std::array<MpiRequests, kMessageDepth> under_way;
+  const auto post = [&](int64_t step) -> Status {
+    MpiRequests& requests = under_way[step % kMessageDepth];
+    const int64_t begin = step * chunk_bytes;
+    const auto count = [&](int part) { return std::min(chunk_bytes, parts.count(part) - begin); };
+    for (const auto& [peer, part] : round.received) {
+      if (count(part) <= 0) continue;
+      std::byte* const chunk = output + parts.begin(part) + begin;
+      ZG_RETURN_IF_ERROR(requests.Receive(comm_.get(), chunk, count(part), peer, kTagPart));
+      traffic().AddReceived(count(part));
+    }
+    for (const auto& [peer, part] : round.sent) {
+      if (count(part) <= 0) continue;
+      const std::byte* const chunk = input + parts.begin(part) + begin;
+      ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), chunk, count(part), peer, kTagPart));
+    }
+    return Status::Ok();
+  };
+  for (int64_t step = 0; step < std::min<int64_t>(kMessageDepth, num_steps); ++step) {
+    ZG_RETURN_IF_ERROR(post(step));
   }
-  return Status::Ok();
-}
-
-Status MpiMessageGroup::ReceivePart(std::byte* data, int64_t bytes, int peer,
-                                    MpiRequests& requests) {
-  for (int64_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
-    const int64_t count = std::min(kMaxMessageBytes, bytes - begin);
-    ZG_RETURN_IF_ERROR(requests.Receive(comm_.get(), data + begin, count, peer, kTagPart));
-    traffic().AddReceived(count);
+  for (int64_t step = 0; step < num_steps; ++step) {
+    ZG_RETURN_IF_ERROR(Finish(under_way[step % kMessageDepth]));
+    if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));
   }
   return Status::Ok();
 }
@@ -187,16 +200,8 @@ Status MpiMessageGroup::ReceivePart(std::byte* data, int64_t bytes, int peer,
 Status MpiMessageGroup::GatherParts(const std::byte* own, const Parts& parts, std::byte* output) {
   std::byte* const place = output + parts.begin(rank());
   if (own != place) std::memcpy(place, own, parts.count(rank()));
-  for (const GatherRound& round : gather_rounds_) {
-    MpiRequests requests;
-    for (const auto& [peer, part] : round.received) {
-      ZG_RETURN_IF_ERROR(
-          ReceivePart(output + parts.begin(part), parts.count(part), peer, requests));
-    }
-    for (const auto& [peer, part] : round.sent) {
-      ZG_RETURN_IF_ERROR(SendPart(output + parts.begin(part), parts.count(part), peer, requests));
-    }
-    ZG_RETURN_IF_ERROR(Finish(requests));
+  for (const MessageRound& round : gather_rounds_) {
+    ZG_RETURN_IF_ERROR(Exchange(round, parts, output, output));
   }
   return Status::Ok();
 }
@@ -231,15 +236,15 @@ Status MpiMessageGroup::AllToAll(std::string_view name, ArenaOperand input, Aren
                                  int64_t part_bytes) {
   ZG_RETURN_IF_ERROR(
       Start(CollectiveKind::kAllToAll, {"all_to_all", name, part_bytes, input, output}));
-  MpiRequests requests;
+  MessageRound round;
   for (int i = 1; i < size(); ++i) {
     const int to = (rank() + i) % size();
     const int from = (rank() + size() - i) % size();
-    ZG_RETURN_IF_ERROR(ReceivePart(At(output) + from * part_bytes, part_bytes, from, requests));
-    ZG_RETURN_IF_ERROR(SendPart(At(input) + to * part_bytes, part_bytes, to, requests));
+    round.sent.push_back({to, to});
+    round.received.push_back({from, from});
   }
   std::memcpy(At(output) + rank() * part_bytes, At(input) + rank() * part_bytes, part_bytes);
-  return Finish(requests);
+  return Exchange(round, {part_bytes * size(), part_bytes}, At(input), At(output));
 }
 
 class MpiMessageCommunicator : public Communicator {

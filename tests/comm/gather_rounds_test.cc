@@ -20,7 +20,7 @@ Outcome Deliver(const std::vector<int>& hosts) {
   const int num_ranks = static_cast<int>(hosts.size());
   Outcome outcome;
   outcome.received.resize(num_ranks);
-  std::vector<std::vector<GatherRound>> rounds;
+  std::vector<std::vector<MessageRound>> rounds;
   std::vector<std::set<int>> has(num_ranks);
   for (int rank = 0; rank < num_ranks; ++rank) {
     rounds.push_back(GatherRounds(hosts, rank));

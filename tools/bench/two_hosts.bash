@@ -26,8 +26,10 @@ make_two_hosts() { # SCRATCH
   for host in "$host_a" "$host_b"; do
     ip -n "$host" link set lo up
     ip -n "$host" link set cable up
-    # Or the daemon on a lost host tries for a quarter of an hour to tell mpirun that its rank has gone.
-    ip netns exec "$host" sh -c 'echo 4 >/proc/sys/net/ipv4/tcp_retries2' 2>"$error" || {
+    # Or the daemon on a lost host tries for a quarter of an hour to tell mpirun that its rank has gone. And the
+    # machine's own way to avoid congestion may pace packets by timers, which takes much of a processor.
+    ip netns exec "$host" sh -c 'cd /proc/sys/net/ipv4 && echo 4 >tcp_retries2 && echo reno >tcp_congestion_control' \
+      2>"$error" || {
       two_hosts_problem="the network cannot be set up: $(cat "$error")"
       return 1
     }
