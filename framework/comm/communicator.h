@@ -6,6 +6,7 @@
 //   ZG_RETURN_IF_ERROR(communicator.world().AllReduce("sum", input, output, n, types, false));
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -53,6 +54,11 @@ class Communicator : public ControlPlane {
   // Whether groups may be used by another thread than the control plane.
   virtual bool can_have_threads() const { return false; }
 
+  // Whether the rank only waits for collectives that another thread runs. Otherwise, as at first, it
+  // computes beside them, and that thread leaves it the processor while nothing has arrived.
+  void set_only_waits(bool only_waits) { only_waits_.store(only_waits, std::memory_order_relaxed); }
+  const std::atomic<bool>& only_waits() const { return only_waits_; }
+
   TrafficMeter& traffic_meter() { return traffic_; }
   const TrafficCounters& traffic() const { return traffic_.counters(); }
 
@@ -63,6 +69,7 @@ class Communicator : public ControlPlane {
   void ReleaseGroups() { made_groups_.clear(); }
 
  private:
+  std::atomic<bool> only_waits_ = false;
   TrafficMeter traffic_;
   std::vector<std::unique_ptr<Group>> made_groups_;
   std::map<std::vector<int>, Group*> groups_;  // the latest group of these ranks

@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -109,17 +108,18 @@ void MpiRequests::Clear() {
   peers_.clear();
 }
 
-Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
-  // Waits first at full speed, then yields the core after each poll, then sleeps between polls. A
-  // thread other than the main one leaves the core to it: it yields at once, and sleeps longer the
-  // longer it has waited, but only so long that chunks in flight keep the link busy.
+Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s,
+                         SleepPace* pace) {
+  // Waits first at full speed, then yields the core after each poll, then sleeps between polls. At a
+  // pace, a thread other than the main one leaves the core to it soon.
   int is_main_thread = 1;
   MPI_Is_thread_main(&is_main_thread);
+  const bool has_pace = is_main_thread == 0 && pace != nullptr;
   constexpr int kPollsBeforeYield = 50;
-  const double yield_s = is_main_thread != 0 ? 2e-3 : 0;
-  const double min_sleep_s = is_main_thread != 0 ? 50e-6 : 200e-6;
-  const double max_sleep_s = is_main_thread != 0 ? 50e-6 : 500e-6;
+  constexpr double kYieldSeconds = 2e-3;
+  constexpr double kSleepSeconds = 50e-6;
   Clock::time_point start;
+  int num_sleeps = 0;
   for (int polls = 0;; ++polls) {
     int all_complete = 0;
     const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(),
@@ -132,12 +132,16 @@ Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, d
     if (waited_s >= timeout_s) {
       return GiveUp(what, ranks, timeout_s);
     }
-    if (waited_s < yield_s) {
+    if (has_pace) {
+      SleepSeconds(pace->SleepSeconds(num_sleeps));
+      ++num_sleeps;
+    } else if (waited_s < kYieldSeconds) {
       sched_yield();
     } else {
-      SleepSeconds(std::clamp(waited_s, min_sleep_s, max_sleep_s));
+      SleepSeconds(kSleepSeconds);
     }
   }
+  if (has_pace) pace->EndWait(num_sleeps);
   Clear();
   return Status::Ok();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/comm/sleep_pace.h"
 
 namespace zg {
 
@@ -51,8 +52,9 @@ class MpiRequests {
   // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
   // which names the ranks of the open requests. Those requests are then abandoned, but MPI may
   // still write to their buffers, so the buffers must not be used after an error. Peer i is rank
-  // `ranks[i]` of the job.
-  Status Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s);
+  // `ranks[i]` of the job. With `pace`, a thread other than the main one sleeps between polls.
+  Status Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s,
+              SleepPace* pace = nullptr);
 
  private:
   MPI_Request* Add(int peer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -79,13 +80,16 @@ class MpiMessageGroup : public Group {
  public:
   // `comm` has the ranks in this order.
   MpiMessageGroup(MpiComm comm, std::vector<int> ranks, const std::vector<int>& hosts_of_job,
-                  int job_rank, double timeout_s, MpiMessageArena* arena, TrafficMeter* traffic)
-      : Group(std::move(ranks), job_rank, traffic),
+                  int job_rank, double timeout_s, MpiMessageArena* arena,
+                  Communicator* communicator)
+      : Group(std::move(ranks), job_rank, &communicator->traffic_meter()),
         comm_(std::move(comm)),
         timeout_s_(timeout_s),
+        only_waits_(communicator->only_waits()),
         arena_(*arena),
         peer_records_(size()),
-        sum_(comm_.get(), HostsOf(this->ranks(), hosts_of_job), fold_order(), rank(), traffic,
+        sum_(comm_.get(), HostsOf(this->ranks(), hosts_of_job), fold_order(), rank(),
+             &communicator->traffic_meter(),
              [this](MpiRequests& requests) { return Finish(requests); }),
         gather_rounds_(GatherRounds(HostsOf(this->ranks(), hosts_of_job), rank())) {}
 
@@ -125,11 +129,13 @@ class MpiMessageGroup : public Group {
 
   const MpiComm comm_;
   const double timeout_s_;
+  const std::atomic<bool>& only_waits_;
   MpiMessageArena& arena_;
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
   MessageSum sum_;
   std::vector<MessageRound> gather_rounds_;
+  SleepPace pace_;
 };
 
 Status MpiMessageGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
@@ -156,8 +162,9 @@ Status MpiMessageGroup::Enter(const CollectiveCall& call) {
 }
 
 Status MpiMessageGroup::Finish(MpiRequests& requests) {
-  const Status status = requests.Wait(
-      fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]), ranks(), timeout_s_);
+  const Status status =
+      requests.Wait(fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]), ranks(),
+                    timeout_s_, only_waits_ ? nullptr : &pace_);
   if (!status.ok()) arena_.Abandon();
   return status;
 }
@@ -254,8 +261,7 @@ class MpiMessageCommunicator : public Communicator {
         size_(comm.size()),
         hosts_(std::move(hosts)),
         arena_(this, static_cast<int>(std::count(hosts_.begin(), hosts_.end(), hosts_[rank_]))),
-        world_(std::move(comm), AllRanks(size_), hosts_, rank_, timeout_s, &arena_,
-               &traffic_meter()) {}
+        world_(std::move(comm), AllRanks(size_), hosts_, rank_, timeout_s, &arena_, this) {}
   ~MpiMessageCommunicator() override { ReleaseGroups(); }
 
   int rank() const override { return rank_; }
@@ -294,8 +300,8 @@ class MpiMessageCommunicator : public Communicator {
                         MpiComm::Split(world_.comm(), *std::min_element(ranks.begin(), ranks.end()),
                                        static_cast<int>(key)));
     ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "make groups", CheckSize(comm, ranks)));
-    return std::unique_ptr<Group>(new MpiMessageGroup(
-        std::move(comm), ranks, hosts_, rank_, world_.timeout_s(), &arena_, &traffic_meter()));
+    return std::unique_ptr<Group>(new MpiMessageGroup(std::move(comm), ranks, hosts_, rank_,
+                                                      world_.timeout_s(), &arena_, this));
   }
 
  private:

@@ -37,7 +37,8 @@ class CommunicationQueue {
   // Waits for everything up to the ticket; 0: for nothing. Error: the first one so far, with its
   // step and node. Collectives started after an error are not run.
   Status Wait(int64_t ticket);
-  Status WaitForAll() { return Wait(num_started_); }
+  // That of everything started so far.
+  int64_t last_ticket() const { return num_started_; }
 
  private:
   struct Work {

@@ -42,7 +42,9 @@ Status HostRunner::Run(InstructionList& list, const StepContext& context) {
 
 Status HostRunner::Finish(const StepContext& /*context*/) { return Status::Ok(); }
 
-Status HostRunner::Settle() { return queue_ == nullptr ? Status::Ok() : queue_->WaitForAll(); }
+Status HostRunner::Settle() {
+  return queue_ == nullptr ? Status::Ok() : WaitFor(queue_->last_ticket());
+}
 
 Status HostRunner::RunWatched(Instruction& instruction, const StepContext& context) {
   const RankMemory& memory = program_->memory;
@@ -101,12 +103,19 @@ Status HostRunner::Communicate(const Instruction& instruction, const StepContext
   ticket = queue_->Start(&instruction, context);
   // Its result is checked as soon as it has returned.
   const bool waits = !ir::IsStart(*instruction.node) || options_.detect_anomaly;
-  return waits ? queue_->Wait(ticket) : Status::Ok();
+  return waits ? WaitFor(ticket) : Status::Ok();
 }
 
 Status HostRunner::Wait(const Instruction& wait) {
-  for (const int start : wait.starts) ZG_RETURN_IF_ERROR(queue_->Wait(tickets_[start]));
+  for (const int start : wait.starts) ZG_RETURN_IF_ERROR(WaitFor(tickets_[start]));
   return Status::Ok();
+}
+
+Status HostRunner::WaitFor(int64_t ticket) {
+  communicator_.set_only_waits(true);
+  const Status status = queue_->Wait(ticket);
+  communicator_.set_only_waits(false);
+  return status;
 }
 
 Status HostRunner::RunKernel(Instruction& instruction, const StepContext& context) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/base/threads.h"
+#include "framework/comm/communicator.h"
 #include "framework/runtime/communication_queue.h"
 #include "framework/runtime/runner.h"
 
@@ -15,8 +16,8 @@ namespace zg {
 class HostRunner : public Runner {
  public:
   static Status Check(const RunnerOptions& options);
-  explicit HostRunner(const RunnerOptions& options)
-      : options_(options), threads_(options.threads) {}
+  HostRunner(Communicator* communicator, const RunnerOptions& options)
+      : communicator_(*communicator), options_(options), threads_(options.threads) {}
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
@@ -33,9 +34,11 @@ class HostRunner : public Runner {
   }
   Status Communicate(const Instruction& instruction, const StepContext& context);
   Status Wait(const Instruction& wait);
+  Status WaitFor(int64_t ticket);
   Status RunKernel(Instruction& instruction, const StepContext& context);
   Status TakeOutput(const Instruction& instruction, const StepContext& context);
 
+  Communicator& communicator_;
   const RunnerOptions options_;
   Threads threads_;
   BoundProgram* program_ = nullptr;

@@ -28,7 +28,7 @@ StatusOr<std::unique_ptr<Runner>> MakeRunner(const ir::Graph& graph, Communicato
   std::unique_ptr<Runner> runner;
   if (is_host) {
     possible = HostRunner::Check(options);
-    runner = std::make_unique<HostRunner>(options);
+    runner = std::make_unique<HostRunner>(communicator, options);
   } else {
     possible = DeviceRunner::Check(*communicator, options);
     runner = std::make_unique<DeviceRunner>(communicator, options);

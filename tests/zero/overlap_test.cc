@@ -4,9 +4,16 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
 
+#include "framework/comm/communicator.h"
+#include "tests/testing/communicator_over.h"
 #include "tests/testing/delayed_communicator.h"
 #include "tests/testing/sanitizer.h"
 #include "tests/zero/expect_run.h"
@@ -208,6 +215,63 @@ TEST_P(OverlapDelaysTest, ChangeNoBit) {
     ASSERT_EQ(found->second.param_sha256, delayed.param_sha256) << "run " << run;
     ASSERT_EQ(found->second.optimizer_sha256, delayed.optimizer_sha256) << "run " << run;
   }
+}
+
+// Collectives that begin when their rank says that it only waits for them.
+class LazyGroup : public GroupOver {
+ public:
+  LazyGroup(Group* group, int job_rank, TrafficMeter* traffic, const Communicator* communicator)
+      : GroupOver(group, job_rank, traffic), communicator_(*communicator) {}
+
+ protected:
+  Status Around(CollectiveKind, const std::function<Status()>& call) override {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!communicator_.only_waits()) {
+      if (std::chrono::steady_clock::now() - begin > std::chrono::minutes(1)) {
+        return DeadlineExceeded("the rank does not say that it only waits");
+      }
+      std::this_thread::yield();
+    }
+    return call();
+  }
+
+ private:
+  const Communicator& communicator_;
+};
+
+class LazyCommunicator : public CommunicatorOver {
+ public:
+  explicit LazyCommunicator(Communicator* host) : CommunicatorOver(host) {}
+  bool can_have_threads() const override { return true; }
+  Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) override {
+    if (only_waits()) return FailedPrecondition("the rank still says that it only waits");
+    return CommunicatorOver::ExchangeWord(name, mine, all);
+  }
+
+ protected:
+  StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {
+    ZG_ASSIGN_OR_RETURN(Group* const group, other().GroupOf(ranks, /*for_thread=*/true));
+    return std::unique_ptr<Group>(
+        std::make_unique<LazyGroup>(group, rank(), &other().traffic_meter(), this));
+  }
+};
+
+TEST(OverlapWaitsTest, ARankSaysWhenItOnlyWaits) {
+  RunConfig config;
+  config.model = TestModel::kGpt;
+  config.ranks = 2;
+  config.stage = 3;
+  config.micro_batches = 2;
+  config.bucket_bytes = 700;
+  config.overlap_bytes = 20000;
+  config.connect_device = [](Communicator& host) -> StatusOr<DeviceRank> {
+    DeviceRank rank;
+    rank.communicator = std::make_unique<LazyCommunicator>(&host);
+    return rank;
+  };
+  const RunResult lazy = TrainOrDie(config);
+  config.connect_device = nullptr;
+  EXPECT_EQ(lazy.losses, TrainOrDie(config).losses);
 }
 
 }  // namespace
