@@ -54,8 +54,8 @@ class Communicator : public ControlPlane {
   // Whether groups may be used by another thread than the control plane.
   virtual bool can_have_threads() const { return false; }
 
-  // Whether the rank only waits for collectives that another thread runs. Otherwise, as at first, it
-  // computes beside them, and that thread leaves it the processor while nothing has arrived.
+  // Whether the rank only waits while collectives run, as at first. Otherwise it computes beside them,
+  // and they leave it the processor while nothing has arrived.
   void set_only_waits(bool only_waits) { only_waits_.store(only_waits, std::memory_order_relaxed); }
   const std::atomic<bool>& only_waits() const { return only_waits_; }
 
@@ -69,7 +69,7 @@ class Communicator : public ControlPlane {
   void ReleaseGroups() { made_groups_.clear(); }
 
  private:
-  std::atomic<bool> only_waits_ = false;
+  std::atomic<bool> only_waits_ = true;
   TrafficMeter traffic_;
   std::vector<std::unique_ptr<Group>> made_groups_;
   std::map<std::vector<int>, Group*> groups_;  // the latest group of these ranks

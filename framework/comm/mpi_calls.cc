@@ -111,10 +111,7 @@ void MpiRequests::Clear() {
 Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s,
                          SleepPace* pace) {
   // Waits first at full speed, then yields the core after each poll, then sleeps between polls. At a
-  // pace, a thread other than the main one leaves the core to it soon.
-  int is_main_thread = 1;
-  MPI_Is_thread_main(&is_main_thread);
-  const bool has_pace = is_main_thread == 0 && pace != nullptr;
+  // pace, it does not yield, which could take as long as another thread may compute.
   constexpr int kPollsBeforeYield = 50;
   constexpr double kYieldSeconds = 2e-3;
   constexpr double kSleepSeconds = 50e-6;
@@ -132,7 +129,7 @@ Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, d
     if (waited_s >= timeout_s) {
       return GiveUp(what, ranks, timeout_s);
     }
-    if (has_pace) {
+    if (pace != nullptr) {
       SleepSeconds(pace->SleepSeconds(num_sleeps));
       ++num_sleeps;
     } else if (waited_s < kYieldSeconds) {
@@ -141,7 +138,7 @@ Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, d
       SleepSeconds(kSleepSeconds);
     }
   }
-  if (has_pace) pace->EndWait(num_sleeps);
+  if (pace != nullptr) pace->EndWait(num_sleeps);
   Clear();
   return Status::Ok();
 }

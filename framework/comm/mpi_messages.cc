@@ -90,7 +90,7 @@ class MpiMessageGroup : public Group {
         peer_records_(size()),
         sum_(comm_.get(), HostsOf(this->ranks(), hosts_of_job), fold_order(), rank(),
              &communicator->traffic_meter(),
-             [this](MpiRequests& requests) { return Finish(requests); }),
+             [this](MpiRequests& requests) { return Finish(requests, Pace()); }),
         gather_rounds_(GatherRounds(HostsOf(this->ranks(), hosts_of_job), rank())) {}
 
   MPI_Comm comm() const { return comm_.get(); }
@@ -106,7 +106,7 @@ class MpiMessageGroup : public Group {
                   int64_t part_bytes) override;
 
   // Sends this rank's call to every peer and receives theirs.
-  Status Enter(const CollectiveCall& call);
+  Status Enter(const CollectiveCall& call, SleepPace* pace = nullptr);
   // The word of the call that a rank entered last.
   uint64_t WordOf(int of_rank) const {
     return of_rank == rank() ? call_.word : peer_records_[of_rank].word;
@@ -114,7 +114,9 @@ class MpiMessageGroup : public Group {
 
  private:
   Status Start(CollectiveKind kind, const CollectiveCall& call);
-  Status Finish(MpiRequests& requests);
+  Status Finish(MpiRequests& requests, SleepPace* pace);
+  // That of a collective which may run beside a computation.
+  SleepPace* Pace() { return only_waits_ ? nullptr : &pace_; }
 
   // Sends parts of `input` and receives parts of `output`.
   Status Exchange(const MessageRound& round, const Parts& parts, const std::byte* input,
@@ -141,10 +143,10 @@ class MpiMessageGroup : public Group {
 Status MpiMessageGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, *this, arena_));
   traffic().BeginCall(kind);
-  return Enter(call);
+  return Enter(call, Pace());
 }
 
-Status MpiMessageGroup::Enter(const CollectiveCall& call) {
+Status MpiMessageGroup::Enter(const CollectiveCall& call, SleepPace* pace) {
   call_ = MakeCallRecord(call, call_.sequence + 1);
   MpiRequests requests;
   for (int peer = 0; peer < size(); ++peer) {
@@ -153,7 +155,7 @@ Status MpiMessageGroup::Enter(const CollectiveCall& call) {
         requests.Receive(comm_.get(), &peer_records_[peer], sizeof(CallRecord), peer, kTagRecord));
     ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), &call_, sizeof(CallRecord), peer, kTagRecord));
   }
-  ZG_RETURN_IF_ERROR(Finish(requests));
+  ZG_RETURN_IF_ERROR(Finish(requests, pace));
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank() || peer_records_[peer].hash == call_.hash) continue;
     return CallMismatch(ranks()[rank()], call_, ranks()[peer], peer_records_[peer]);
@@ -161,10 +163,9 @@ Status MpiMessageGroup::Enter(const CollectiveCall& call) {
   return Status::Ok();
 }
 
-Status MpiMessageGroup::Finish(MpiRequests& requests) {
-  const Status status =
-      requests.Wait(fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]), ranks(),
-                    timeout_s_, only_waits_ ? nullptr : &pace_);
+Status MpiMessageGroup::Finish(MpiRequests& requests, SleepPace* pace) {
+  const Status status = requests.Wait(
+      fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]), ranks(), timeout_s_, pace);
   if (!status.ok()) arena_.Abandon();
   return status;
 }
@@ -197,7 +198,7 @@ Status MpiMessageGroup::Exchange(const MessageRound& round, const Parts& parts,
     ZG_RETURN_IF_ERROR(post(step));
   }
   for (int64_t step = 0; step < num_steps; ++step) {
-    ZG_RETURN_IF_ERROR(Finish(under_way[step % kMessageDepth]));
+    ZG_RETURN_IF_ERROR(Finish(under_way[step % kMessageDepth], Pace()));
     if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));
   }
   return Status::Ok();

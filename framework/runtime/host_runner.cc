@@ -19,6 +19,7 @@ Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
   if (program->num_starts == 0) return Status::Ok();
   tickets_.resize(program->num_nodes);
   queue_ = std::make_unique<CommunicationQueue>(program->num_starts + 1, options_.profiler);
+  communicator_.set_only_waits(false);
   return Status::Ok();
 }
 
@@ -69,11 +70,16 @@ Status HostRunner::RunProfiled(Instruction& instruction, const StepContext& cont
   // The queue reports its transfers itself.
   const bool transfers =
       ir::MovesData(node) && queue_ == nullptr && node.section->kind != ir::SectionKind::kEval;
+  // As if the rank computed beside it: looks in vain are no processor time that a transfer needs.
+  if (transfers) communicator_.set_only_waits(false);
   const auto transfer = transfers ? profiler.BeginTransfer() : Profiler::TransferBegin();
   const int64_t begin = profiler.Now();
   ZG_RETURN_IF_ERROR(RunOne(instruction, context));
   profiler.EndNode(instruction.index, begin);
-  if (transfers) profiler.EndTransfer(node, context.step, transfer);
+  if (transfers) {
+    profiler.EndTransfer(node, context.step, transfer);
+    communicator_.set_only_waits(true);
+  }
   return Status::Ok();
 }
 

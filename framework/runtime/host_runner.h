@@ -18,6 +18,7 @@ class HostRunner : public Runner {
   static Status Check(const RunnerOptions& options);
   HostRunner(Communicator* communicator, const RunnerOptions& options)
       : communicator_(*communicator), options_(options), threads_(options.threads) {}
+  ~HostRunner() override { communicator_.set_only_waits(true); }
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;

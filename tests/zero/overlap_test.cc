@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -220,11 +221,13 @@ TEST_P(OverlapDelaysTest, ChangeNoBit) {
 // Collectives that begin when their rank says that it only waits for them.
 class LazyGroup : public GroupOver {
  public:
-  LazyGroup(Group* group, int job_rank, TrafficMeter* traffic, const Communicator* communicator)
-      : GroupOver(group, job_rank, traffic), communicator_(*communicator) {}
+  LazyGroup(Group* group, int job_rank, TrafficMeter* traffic, const Communicator* communicator,
+            std::atomic<bool>* has_begun)
+      : GroupOver(group, job_rank, traffic), communicator_(*communicator), has_begun_(*has_begun) {}
 
  protected:
   Status Around(CollectiveKind, const std::function<Status()>& call) override {
+    has_begun_ = true;
     const auto begin = std::chrono::steady_clock::now();
     while (!communicator_.only_waits()) {
       if (std::chrono::steady_clock::now() - begin > std::chrono::minutes(1)) {
@@ -237,6 +240,7 @@ class LazyGroup : public GroupOver {
 
  private:
   const Communicator& communicator_;
+  std::atomic<bool>& has_begun_;
 };
 
 class LazyCommunicator : public CommunicatorOver {
@@ -244,7 +248,8 @@ class LazyCommunicator : public CommunicatorOver {
   explicit LazyCommunicator(Communicator* host) : CommunicatorOver(host) {}
   bool can_have_threads() const override { return true; }
   Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) override {
-    if (only_waits()) return FailedPrecondition("the rank still says that it only waits");
+    if (has_begun_ && only_waits())
+      return FailedPrecondition("the rank still says that it only waits");
     return CommunicatorOver::ExchangeWord(name, mine, all);
   }
 
@@ -252,8 +257,11 @@ class LazyCommunicator : public CommunicatorOver {
   StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {
     ZG_ASSIGN_OR_RETURN(Group* const group, other().GroupOf(ranks, /*for_thread=*/true));
     return std::unique_ptr<Group>(
-        std::make_unique<LazyGroup>(group, rank(), &other().traffic_meter(), this));
+        std::make_unique<LazyGroup>(group, rank(), &other().traffic_meter(), this, &has_begun_));
   }
+
+ private:
+  std::atomic<bool> has_begun_ = false;
 };
 
 TEST(OverlapWaitsTest, ARankSaysWhenItOnlyWaits) {
