@@ -5,7 +5,8 @@
 namespace zg {
 
 int64_t MessageChunkBytes(int num_ranks) {
-  // 128 KiB are the fastest over TCP at 1 and 10 Gbit/s; with many ranks the workspace is kept at about 16 MiB.
+  // 128 KiB are the fastest over TCP at 1 and 10 Gbit/s; with many ranks the workspace is kept at
+  // about 16 MiB.
   constexpr int64_t kMaxChunkBytes = 128 << 10;
   constexpr int64_t kMinChunkBytes = 8 << 10;
   const int64_t share = (int64_t{16} << 20) / (kMessageDepth * std::max(1, num_ranks - 1));

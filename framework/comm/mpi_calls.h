@@ -52,7 +52,7 @@ class MpiRequests {
   // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
   // which names the ranks of the open requests. Those requests are then abandoned, but MPI may
   // still write to their buffers, so the buffers must not be used after an error. Peer i is rank
-  // `ranks[i]` of the job. With `pace`, it sleeps between polls.
+  // `ranks[i]` of the job. With `pace`, another thread may compute.
   Status Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s,
               SleepPace* pace = nullptr);
 

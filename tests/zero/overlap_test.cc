@@ -248,8 +248,9 @@ class LazyCommunicator : public CommunicatorOver {
   explicit LazyCommunicator(Communicator* host) : CommunicatorOver(host) {}
   bool can_have_threads() const override { return true; }
   Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) override {
-    if (has_begun_ && only_waits())
+    if (has_begun_ && only_waits()) {
       return FailedPrecondition("the rank still says that it only waits");
+    }
     return CommunicatorOver::ExchangeWord(name, mine, all);
   }
 
