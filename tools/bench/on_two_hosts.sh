@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# on_two_hosts.sh [--rate RATE] [--per-host N] COMMAND...: mpirun with N ranks (1) of the command on each of
-# two hosts, which are network namespaces of this machine that a cable joins. RATE is what tc knows, such as
-# 1gbit; without it the cable takes what memory does. Takes root.
+# on_two_hosts.sh [--rate RATE] [--latency-ms MS] [--per-host N] COMMAND...: mpirun with N ranks (1) of the command
+# on each of two hosts, which are network namespaces of this machine that a cable joins. RATE is what tc knows, such
+# as 1gbit; without it the cable takes what memory does. The latency is that of one direction. Takes root.
 #
-#   on_two_hosts.sh --rate 1gbit bazel-bin/models/recipe/recipe --zero 2 --steps 10
+#   on_two_hosts.sh --rate 1gbit --latency-ms 0.2 bazel-bin/models/recipe/recipe --zero 2 --steps 10
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 source "$(dirname "${BASH_SOURCE[0]}")/two_hosts.bash"
@@ -12,17 +12,18 @@ usage() {
   sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2
   exit 2
 }
-rate="" per_host=1
+rate="" latency_ms="" per_host=1
 while (($#)); do
   case $1 in
     --rate) rate=${2-} ;;
+    --latency-ms) latency_ms=${2-} ;;
     --per-host) per_host=${2-} ;;
     --*) usage ;;
     *) break ;;
   esac
   shift 2 || usage
 done
-(($#)) && [[ $per_host =~ ^[1-9][0-9]*$ ]] || usage
+(($#)) && [[ $per_host =~ ^[1-9][0-9]*$ && $latency_ms =~ ^([0-9]+([.][0-9]+)?)?$ ]] || usage
 ((EUID == 0)) || {
   echo "on_two_hosts.sh: it makes network namespaces, which takes root" >&2
   exit 1
@@ -34,7 +35,7 @@ done
 
 scratch=$(mktemp -d /tmp/zgt.XXXXXX) || exit 1
 trap 'remove_two_hosts; rm -rf "$scratch"' EXIT
-make_two_hosts "$scratch" || {
+make_two_hosts "$scratch" "$latency_ms" || {
   echo "on_two_hosts.sh: $two_hosts_problem" >&2
   exit 1
 }
