@@ -7,7 +7,7 @@
 namespace zg {
 
 // While one chunk of every peer is being folded, the next ones are in flight.
-inline constexpr int kMessageDepth = 4;
+inline constexpr int kMessageDepth = 8;
 
 int64_t MessageChunkBytes(int num_ranks);
 

@@ -170,8 +170,8 @@ Status MpiMessageGroup::Finish(MpiRequests& requests, SleepPace* pace) {
   return status;
 }
 
-// Parts go in chunks, of which few are under way. If the system had all bytes of this rank at once,
-// the answers to what a peer sends would queue up behind them.
+// Parts go in chunks, of which few are under way: neither MPI nor the system has to buffer much, and
+// what has to be answered finds no long queue.
 Status MpiMessageGroup::Exchange(const MessageRound& round, const Parts& parts,
                                  const std::byte* input, std::byte* output) {
   const int64_t chunk_bytes = MessageChunkBytes(2);

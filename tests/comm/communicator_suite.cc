@@ -11,7 +11,7 @@ namespace zg {
 namespace {
 
 // Elements per rank's part: odd numbers, and numbers below and above the limits of small
-// all-reduces (64 KiB) and of the chunks of messages that are under way at a time (512 KiB).
+// all-reduces (64 KiB) and of the chunks of messages that are under way at a time (480 KiB).
 const int64_t kPartElements[] = {0, 1, 3, 17, 1000, 4099, 65536, 300001};
 
 }  // namespace

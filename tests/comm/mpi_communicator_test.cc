@@ -68,7 +68,7 @@ TEST_F(MpiCommunicatorTest, MessagesNeedAFewChunksPerPeer) {
   setenv("ZG_COMM", "messages", 1);
   const auto communicator = MakeMpiCommunicator();
   ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
-  EXPECT_EQ((*communicator)->arena().workspace_bytes(), (NumRanks() - 1) * (512 << 10));
+  EXPECT_EQ((*communicator)->arena().workspace_bytes(), (NumRanks() - 1) * 8 * (60 << 10));
   EXPECT_THAT((*communicator)->arena().Allocate(4096, 4096).status().ToString(),
               NumRanks() == 1 ? HasSubstr("ok") : HasSubstr("is not in the arena of 4096 bytes"));
 }

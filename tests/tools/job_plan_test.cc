@@ -84,7 +84,7 @@ TEST(JobPlan, MessagesNeedABuffer) {
   const int64_t shared = PlanOrDie(options).peak_bytes;
   options.comm = "messages";
   options.compile.overlap_bytes = 0;
-  EXPECT_EQ(PlanOrDie(options).peak_bytes - shared, 2 * 2 * (256 << 10));
+  EXPECT_EQ(PlanOrDie(options).peak_bytes - shared, 2 * 8 * (60 << 10));
   options = OnRanks(TinyGpt(), 1, 0);
   options.comm = "messages";
   EXPECT_EQ(PlanOrDie(options).peak_bytes, PlanOrDie(TinyGpt()).peak_bytes);
