@@ -108,7 +108,14 @@ def _compile(rule, name, is_test, is_cold = False, prelude = _DEFAULT, copts = [
 
 def cc_library(name, testonly = False, **kwargs):
     """A cc_library with the project's flags."""
-    _compile(_cc_library, name, is_test = testonly, testonly = testonly, **kwargs)
+    _compile(
+        _cc_library,
+        name,
+        is_test = testonly,
+        testonly = testonly,
+        linkstatic = True,  # as an archive only
+        **kwargs
+    )
 
 def cc_binary(name, **kwargs):
     """A cc_binary with the project's flags."""
