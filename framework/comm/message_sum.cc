@@ -40,16 +40,9 @@ class MessageSum::Call {
 
   Status Run() {
     const int64_t num_steps = (operands_.parts.part + chunk_ - 1) / chunk_;
-    for (int64_t step = 0; step < std::min<int64_t>(kMessageDepth, num_steps); ++step) {
-      ZG_RETURN_IF_ERROR(Post(step));
-    }
-    for (int64_t step = 0; step < num_steps; ++step) {
-      ZG_RETURN_IF_ERROR(sum_.wait_(arriving_[Slot(step)]));
-      ZG_RETURN_IF_ERROR(AddUp(step));
-      if (step + kMessageDepth >= num_steps) continue;
-      ZG_RETURN_IF_ERROR(sum_.wait_(leaving_[Slot(step)]));
-      ZG_RETURN_IF_ERROR(Post(step + kMessageDepth));
-    }
+    ZG_RETURN_IF_ERROR(RunChunks(
+        num_steps, [&](int64_t step) { return Post(step); },
+        [&](int64_t step) { return AddUp(step); }));
     for (MpiRequests& requests : leaving_) ZG_RETURN_IF_ERROR(sum_.wait_(requests));
     return sum_.wait_(returning_);
   }
@@ -61,8 +54,6 @@ class MessageSum::Call {
     if (buffer_bytes == 0) return most;
     return std::min(most, slot_bytes_ / buffer_bytes / kChunkMultiple * kChunkMultiple);
   }
-
-  static int Slot(int64_t step) { return static_cast<int>(step % kMessageDepth); }
 
   // The elements of a part in a step.
   int64_t Count(int part, int64_t step) const {
@@ -88,7 +79,7 @@ class MessageSum::Call {
     const int64_t chunk_;
   };
   Buffers BuffersOf(int64_t step) const {
-    return Buffers(workspace_ + Slot(step) * slot_bytes_, chunk_);
+    return Buffers(workspace_ + MessageSlot(step) * slot_bytes_, chunk_);
   }
 
   Status Receive(std::byte* data, int64_t bytes, int from, int tag, MpiRequests& requests) {
@@ -97,7 +88,8 @@ class MessageSum::Call {
   }
 
   Status Post(int64_t step) {
-    MpiRequests& requests = arriving_[Slot(step)];
+    ZG_RETURN_IF_ERROR(sum_.wait_(leaving_[MessageSlot(step)]));
+    MpiRequests& requests = arriving_[MessageSlot(step)];
     Buffers buffers = BuffersOf(step);
     for (const SumTask& task : plan_.tasks) {
       const int64_t count = Count(task.part, step);
@@ -132,6 +124,7 @@ class MessageSum::Call {
   }
 
   Status AddUp(int64_t step) {
+    ZG_RETURN_IF_ERROR(sum_.wait_(arriving_[MessageSlot(step)]));
     Buffers buffers = BuffersOf(step);
     for (const SumTask& task : plan_.tasks) {
       bool continues = false;
@@ -154,9 +147,9 @@ class MessageSum::Call {
       if (!task.is_last && bytes_.running != bytes_.sum) types.sum = DType::kF32;
       Fold(types, continues, inputs_.data(), static_cast<int>(inputs_.size()), count, result);
       if (task.to >= 0) {
-        ZG_RETURN_IF_ERROR(leaving_[Slot(step)].Send(sum_.comm_, result,
-                                                     count * task.BytesTo(bytes_), task.to,
-                                                     task.is_last ? kTagReturn : kTagSum));
+        ZG_RETURN_IF_ERROR(leaving_[MessageSlot(step)].Send(sum_.comm_, result,
+                                                            count * task.BytesTo(bytes_), task.to,
+                                                            task.is_last ? kTagReturn : kTagSum));
       }
       // In place, the sum replaces terms that have been added here.
       if (task.part == sum_.rank_ && plan_.returned_from >= 0) {

@@ -108,26 +108,26 @@ void MpiRequests::Clear() {
   peers_.clear();
 }
 
-Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s,
-                         SleepPace* pace) {
+Status MpiRequests::Wait(const std::vector<int>& ranks, double timeout_s, SleepPace* pace) {
   // Waits first at full speed, then yields the core after each poll, then sleeps between polls. At a
   // pace, it does not yield, which could take as long as another thread may compute.
   constexpr int kPollsBeforeYield = 50;
   constexpr double kYieldSeconds = 2e-3;
   constexpr double kSleepSeconds = 50e-6;
+  if (requests_.empty()) return Status::Ok();
   Clock::time_point start;
   int num_sleeps = 0;
   for (int polls = 0;; ++polls) {
     int all_complete = 0;
     const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(),
                                  &all_complete, MPI_STATUSES_IGNORE);
-    ZG_RETURN_IF_ERROR(MpiStatus(code, "MPI_Testall").WithContext(what));
+    ZG_RETURN_IF_ERROR(MpiStatus(code, "MPI_Testall"));
     if (all_complete != 0) break;
     if (polls == 0) start = Clock::now();
     if (polls < kPollsBeforeYield) continue;
     const double waited_s = std::chrono::duration<double>(Clock::now() - start).count();
     if (waited_s >= timeout_s) {
-      return GiveUp(what, ranks, timeout_s);
+      return GiveUp(ranks, timeout_s);
     }
     if (pace != nullptr) {
       SleepSeconds(pace->SleepSeconds(num_sleeps));
@@ -143,7 +143,7 @@ Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, d
   return Status::Ok();
 }
 
-Status MpiRequests::GiveUp(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
+Status MpiRequests::GiveUp(const std::vector<int>& ranks, double timeout_s) {
   std::set<int> missing;
   for (size_t i = 0; i < requests_.size(); ++i) {
     // MPI_Testall does not tell which ones are complete.
@@ -159,8 +159,7 @@ Status MpiRequests::GiveUp(std::string_view what, const std::vector<int>& ranks,
   if (!missing.empty()) {
     whom = fmt::format("rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
   }
-  return DeadlineExceeded("{}: no sign of {} within {} s (ZG_COLLECTIVE_TIMEOUT_S)", what, whom,
-                          timeout_s);
+  return DeadlineExceeded("no sign of {} within {} s (ZG_COLLECTIVE_TIMEOUT_S)", whom, timeout_s);
 }
 
 // Uses messages instead of MPI's collectives, which do not tell whom they wait for.
@@ -180,9 +179,9 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
   std::vector<int> ranks(num_ranks);
   std::iota(ranks.begin(), ranks.end(), 0);
   const auto wait = [&] {
-    const Status status = requests.Wait(what, ranks, timeout_s);
+    const Status status = requests.Wait(ranks, timeout_s);
     if (!status.ok()) static_cast<void>(buffers.release());
-    return status;
+    return status.WithContext(what);
   };
 
   buffers->mine = mine;

@@ -49,16 +49,15 @@ class MpiRequests {
   Status Receive(MPI_Comm comm, void* data, int64_t bytes, int peer, int tag);
   void Clear();
 
-  // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
-  // which names the ranks of the open requests. Those requests are then abandoned, but MPI may
-  // still write to their buffers, so the buffers must not be used after an error. Peer i is rank
-  // `ranks[i]` of the job. With `pace`, another thread may compute.
-  Status Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s,
-              SleepPace* pace = nullptr);
+  // Polls until all are complete, and clears the list. The error at the deadline names the ranks of
+  // the open requests. Those requests are then abandoned, but MPI may still write to their buffers,
+  // so the buffers must not be used after an error. Peer i is rank `ranks[i]` of the job. With
+  // `pace`, another thread may compute.
+  Status Wait(const std::vector<int>& ranks, double timeout_s, SleepPace* pace = nullptr);
 
  private:
   MPI_Request* Add(int peer);
-  Status GiveUp(std::string_view what, const std::vector<int>& ranks, double timeout_s);
+  Status GiveUp(const std::vector<int>& ranks, double timeout_s);
 
   std::vector<MPI_Request> requests_;
   std::vector<int> peers_;

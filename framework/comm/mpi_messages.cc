@@ -10,9 +10,9 @@
 
 #include "framework/comm/available_memory.h"
 #include "framework/comm/collective_call.h"
-#include "framework/comm/gather_rounds.h"
 #include "framework/comm/mapped_memory.h"
 #include "framework/comm/message_chunks.h"
+#include "framework/comm/message_rounds.h"
 #include "framework/comm/message_sum.h"
 
 namespace zg {
@@ -91,7 +91,8 @@ class MpiMessageGroup : public Group {
         sum_(comm_.get(), HostsOf(this->ranks(), hosts_of_job), fold_order(), rank(),
              &communicator->traffic_meter(),
              [this](MpiRequests& requests) { return Finish(requests, Pace()); }),
-        gather_rounds_(GatherRounds(HostsOf(this->ranks(), hosts_of_job), rank())) {}
+        gather_rounds_(GatherRounds(HostsOf(this->ranks(), hosts_of_job), rank())),
+        all_to_all_round_(AllToAllRound(size(), rank())) {}
 
   MPI_Comm comm() const { return comm_.get(); }
   double timeout_s() const { return timeout_s_; }
@@ -136,7 +137,8 @@ class MpiMessageGroup : public Group {
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
   MessageSum sum_;
-  std::vector<MessageRound> gather_rounds_;
+  const std::vector<MessageRound> gather_rounds_;
+  const MessageRound all_to_all_round_;
   SleepPace pace_;
 };
 
@@ -164,10 +166,10 @@ Status MpiMessageGroup::Enter(const CollectiveCall& call, SleepPace* pace) {
 }
 
 Status MpiMessageGroup::Finish(MpiRequests& requests, SleepPace* pace) {
-  const Status status = requests.Wait(
-      fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]), ranks(), timeout_s_, pace);
-  if (!status.ok()) arena_.Abandon();
-  return status;
+  const Status status = requests.Wait(ranks(), timeout_s_, pace);
+  if (status.ok()) return status;
+  arena_.Abandon();
+  return status.WithContext(fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]));
 }
 
 // Parts go in chunks, of which few are under way: neither MPI nor the system has to buffer much, and
@@ -178,7 +180,7 @@ Status MpiMessageGroup::Exchange(const MessageRound& round, const Parts& parts,
   const int64_t num_steps = (parts.part + chunk_bytes - 1) / chunk_bytes;
   std::array<MpiRequests, kMessageDepth> under_way;
   const auto post = [&](int64_t step) -> Status {
-    MpiRequests& requests = under_way[step % kMessageDepth];
+    MpiRequests& requests = under_way[MessageSlot(step)];
     const int64_t begin = step * chunk_bytes;
     const auto count = [&](int part) { return std::min(chunk_bytes, parts.count(part) - begin); };
     for (const auto& [peer, part] : round.received) {
@@ -194,14 +196,8 @@ Status MpiMessageGroup::Exchange(const MessageRound& round, const Parts& parts,
     }
     return Status::Ok();
   };
-  for (int64_t step = 0; step < std::min<int64_t>(kMessageDepth, num_steps); ++step) {
-    ZG_RETURN_IF_ERROR(post(step));
-  }
-  for (int64_t step = 0; step < num_steps; ++step) {
-    ZG_RETURN_IF_ERROR(Finish(under_way[step % kMessageDepth], Pace()));
-    if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));
-  }
-  return Status::Ok();
+  return RunChunks(num_steps, post,
+                   [&](int64_t step) { return Finish(under_way[MessageSlot(step)], Pace()); });
 }
 
 // `own` goes to every rank, and into its place in `output`.
@@ -244,15 +240,8 @@ Status MpiMessageGroup::AllToAll(std::string_view name, ArenaOperand input, Aren
                                  int64_t part_bytes) {
   ZG_RETURN_IF_ERROR(
       Start(CollectiveKind::kAllToAll, {"all_to_all", name, part_bytes, input, output}));
-  MessageRound round;
-  for (int i = 1; i < size(); ++i) {
-    const int to = (rank() + i) % size();
-    const int from = (rank() + size() - i) % size();
-    round.sent.push_back({to, to});
-    round.received.push_back({from, from});
-  }
   std::memcpy(At(output) + rank() * part_bytes, At(input) + rank() * part_bytes, part_bytes);
-  return Exchange(round, {part_bytes * size(), part_bytes}, At(input), At(output));
+  return Exchange(all_to_all_round_, {part_bytes * size(), part_bytes}, At(input), At(output));
 }
 
 class MpiMessageCommunicator : public Communicator {

@@ -1,7 +1,7 @@
 // The collectives as MPI messages, for ranks on several hosts. MPI's own sums are not used, because
 // their order depends on the algorithm that MPI picks. A reduce-scatter sends each
 // part along its route (message_sum.h). A gathered part goes to each other host once
-// (gather_rounds.h).
+// (message_rounds.h).
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 // (Hockney 1994): a message of m bytes takes latency + m / bandwidth, and links inside a host and
 // between hosts have bandwidths of their own. Every rank of a collective sends its part to each
 // other rank, n-1 messages, and twice that for an all-reduce. A part that all ranks of another host
-// need goes there once (comm/gather_rounds.h), and so do large sums (comm/sum_route.h). Collectives that the program starts
+// need goes there once (comm/message_rounds.h), and so do large sums (comm/sum_route.h). Collectives that the program starts
 // ahead run beside the computation, one after the other (two_queues.h); the others run in their
 // place. A kernel takes its launch time plus the time of its counted operations. Memory-bound work
 // such as an optimizer's update is not included, unless there are measured prices. With prices of
@@ -47,7 +47,7 @@ bool HasTransferPrices(const Mesh& mesh, const Machine& machine);
 // The ranks of a collective that are not on the first one's host.
 struct Elsewhere {
   int64_t ranks = 0;
-  int64_t receivers = 0;  // of a part that each other host receives once (comm/gather_rounds.h)
+  int64_t receivers = 0;  // of a part that each other host receives once (comm/message_rounds.h)
 };
 Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host);
 

@@ -1,4 +1,4 @@
-#include "framework/comm/gather_rounds.h"
+#include "framework/comm/message_rounds.h"
 
 #include <gtest/gtest.h>
 
@@ -77,6 +77,25 @@ TEST(GatherRounds, PartsArePassedOnInsideAHost) {
 TEST(GatherRounds, DirectWithOtherNumbersOnEachHost) {
   EXPECT_EQ(Deliver({0, 0, 1}).between_hosts, 4);
   EXPECT_EQ(Deliver({0, 0, 0, 1, 1}).between_hosts, 12);
+}
+
+TEST(AllToAllRound, EveryPartReachesItsRankInOneRound) {
+  for (int num_ranks = 1; num_ranks <= 5; ++num_ranks) {
+    std::set<std::pair<int, int>> sent;  // by sender and receiver
+    std::set<std::pair<int, int>> received;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      for (const PartMessage& message : AllToAllRound(num_ranks, rank).sent) {
+        EXPECT_EQ(message.part, message.peer);
+        EXPECT_TRUE(sent.insert({rank, message.peer}).second);
+      }
+      for (const PartMessage& message : AllToAllRound(num_ranks, rank).received) {
+        EXPECT_EQ(message.part, message.peer);
+        EXPECT_TRUE(received.insert({message.peer, rank}).second);
+      }
+    }
+    EXPECT_EQ(static_cast<int>(sent.size()), num_ranks * (num_ranks - 1));
+    EXPECT_EQ(sent, received);
+  }
 }
 
 }  // namespace

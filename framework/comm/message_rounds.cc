@@ -1,4 +1,4 @@
-#include "framework/comm/gather_rounds.h"
+#include "framework/comm/message_rounds.h"
 
 #include <cstddef>
 #include <map>
@@ -23,14 +23,10 @@ bool HaveNeighboursElsewhere(const std::map<int, std::vector<int>>& by_host) {
   return by_host.size() > 1 && of_each > 1;
 }
 
-// Everybody's own part to everybody, in an order in which no two ranks send to the same one at once.
+// Every rank's own part to everybody.
 MessageRound DirectRound(int num_ranks, int rank) {
-  MessageRound round;
-  for (int i = 1; i < num_ranks; ++i) {
-    const int from = (rank + num_ranks - i) % num_ranks;
-    round.sent.push_back({(rank + i) % num_ranks, rank});
-    round.received.push_back({from, from});
-  }
+  MessageRound round = AllToAllRound(num_ranks, rank);
+  for (PartMessage& message : round.sent) message.part = rank;
   return round;
 }
 
@@ -41,6 +37,18 @@ int IndexOf(const std::vector<int>& ranks, int rank) {
 }
 
 }  // namespace
+
+// In an order in which no two ranks send to the same one at once.
+MessageRound AllToAllRound(int num_ranks, int rank) {
+  MessageRound round;
+  for (int i = 1; i < num_ranks; ++i) {
+    const int to = (rank + i) % num_ranks;
+    const int from = (rank + num_ranks - i) % num_ranks;
+    round.sent.push_back({to, to});
+    round.received.push_back({from, from});
+  }
+  return round;
+}
 
 std::vector<MessageRound> GatherRounds(const std::vector<int>& hosts, int rank) {
   const std::map<int, std::vector<int>> by_host = RanksByHost(hosts);
