@@ -24,6 +24,8 @@ done
 ((EUID == 0)) || do_not_run "it makes network namespaces, which takes root"
 command -v ip >/dev/null || do_not_run "there is no ip; install the package iproute2"
 (($(nproc) >= 2)) || do_not_run "two hosts need two processors"
+[[ -c /dev/net/tun ]] || do_not_run "there is no /dev/net/tun"
+chrt --fifo 1 true 2>/dev/null || do_not_run "processes cannot have real-time priority here"
 ip netns add "zgt-$$" 2>/dev/null || do_not_run "network namespaces cannot be made here"
 ip netns del "zgt-$$"
 
