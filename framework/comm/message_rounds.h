@@ -19,15 +19,15 @@ struct MessageRound {
   std::vector<PartMessage> received;
 };
 
-// Those of `rank` in an all-gather. If the ranks are on several hosts, equally many on each, a part
-// goes to one rank of every other host, which passes it on to its neighbours: it crosses between two
-// hosts once, instead of once for each rank there. Every rank receives each part of another rank
-// exactly once either way. What a round sends is the rank's own part, or was received in a round before.
+// The rounds of `rank` in an all-gather. If the ranks are on several hosts, equally many on each, a
+// part goes to one rank of every other host, which passes it on to its neighbours: it crosses between
+// two hosts once, instead of once for each rank there. Every rank receives each part of another rank
+// exactly once either way. A round sends the rank's own part, or parts received in a round before.
 // `hosts[r]` is the host of rank r: any number, the same for ranks on one host.
 std::vector<MessageRound> GatherRounds(const std::vector<int>& hosts, int rank);
 
-// That of `rank` in an all-to-all: every peer is sent its part and sends this rank's, which is received
-// as the part with the peer's number.
+// The round of `rank` in an all-to-all: every peer is sent its part, and sends this rank's, which is
+// received as the part with the peer's number.
 MessageRound AllToAllRound(int num_ranks, int rank);
 
 }  // namespace zg
