@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/math/code_finder.h"
 #include "framework/kernels/math/optimizer_math.h"
 #include "framework/kernels/math/quantised_math.h"
 #include "framework/ops/quantised_blocks.h"
@@ -24,37 +24,67 @@ struct Moments {
   float v[kQuantisedBlock];
 };
 
+constexpr int32_t kInfinityBits = 0x7f800000;
+
+ZG_INLINE int32_t MagnitudeBits(float x) {
+  int32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits & 0x7fffffff;
+}
+
 void Decode(const CodeTable& table, const uint8_t* codes, float scale, int64_t count,
             float* values) {
   for (int64_t i = 0; i < count; ++i) values[i] = table.values[codes[i]] * scale;
 }
 
-// Returns the scale.
-float Encode(const CodeTable& table, const float* values, int64_t count, uint8_t* codes) {
-  float scale = 0.0f;
-  for (int64_t i = 0; i < count; ++i) scale = std::max(scale, std::abs(values[i]));
+// The largest magnitude, NaN aside.
+float ScaleOf(const float* values, int64_t count) {
+  return Multiversion([=]() ZG_VERSION {
+    int32_t largest = 0;  // magnitudes have the order of their bits
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t magnitude = MagnitudeBits(values[i]);
+      const int32_t number = magnitude & -static_cast<int32_t>(magnitude <= kInfinityBits);
+      largest = largest > number ? largest : number;
+    }
+    float scale;
+    std::memcpy(&scale, &largest, sizeof(scale));
+    return scale;
+  });
+}
+
+// Returns the scale. Divides the values by it.
+float Encode(const CodeFinder& finder, float* values, int64_t count, uint8_t* codes) {
+  const float scale = ScaleOf(values, count);
   const float divisor = scale > 0.0f ? scale : 1.0f;
-  Multiversion([=, limits = &table]() ZG_VERSION {
+  int32_t keys[kQuantisedBlock];
+  Multiversion([=, keys = &keys[0]]() ZG_VERSION {
     ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) {
-      codes[i] = NearestCode(*limits, values[i] / divisor);
+      values[i] /= divisor;
+      keys[i] = CodeFinder::KeyOf(values[i]);
     }
   });
+  for (int64_t i = 0; i < count; ++i) codes[i] = finder.CodeOf(values[i], keys[i]);
   return scale;
 }
 
+// Returns whether the parameters are finite.
 template <typename Gradient>
-void Step(const Gradient* g, const AdamFactors& factors, int64_t count, float* p,
+bool Step(const Gradient* g, const AdamFactors& factors, int64_t count, float* p,
           Moments* moments) {
   float* const m = moments->m;
   float* const v = moments->v;
-  Multiversion([=]() ZG_VERSION {
+  return Multiversion([=]() ZG_VERSION {
     const AdamFactors f = factors;
+    int32_t largest = 0;
     ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) {
       const AdamResult next = AdamStep({p[i], ToF32(g[i]), m[i], v[i]}, f);
       p[i] = next.p;
       m[i] = next.m;
       v[i] = next.v;
+      const int32_t magnitude = MagnitudeBits(next.p);
+      largest = largest > magnitude ? largest : magnitude;
     }
+    return largest < kInfinityBits;
   });
 }
 
@@ -67,7 +97,9 @@ class Adam8Update : public Kernel {
         attributes_(AdamAttributesOf(spec.call.attributes)),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
         m_table_(MakeCodeTable(/*is_signed=*/true)),
-        v_table_(MakeCodeTable(/*is_signed=*/false)) {
+        v_table_(MakeCodeTable(/*is_signed=*/false)),
+        m_finder_(m_table_),
+        v_finder_(v_table_) {
     for (const TensorType& output : spec.outputs) output_bytes_.push_back(output.bytes());
   }
 
@@ -111,12 +143,12 @@ class Adam8Update : public Kernel {
     Moments moments;
     Decode(m_table_, m_codes, *m_scale, count, moments.m);
     Decode(v_table_, v_codes, *v_scale, count, moments.v);
-    WithFloatType(gradient_dtype_, [&](auto zero) {
-      Step(arguments.input<decltype(zero)>(1) + begin, factors, count, p, &moments);
+    const bool is_finite = WithFloatType(gradient_dtype_, [&](auto zero) {
+      return Step(arguments.input<decltype(zero)>(1) + begin, factors, count, p, &moments);
     });
-    *m_scale = Encode(m_table_, moments.m, count, m_codes);
-    *v_scale = Encode(v_table_, moments.v, count, v_codes);
-    return std::all_of(p, p + count, [](float x) { return std::isfinite(x); });
+    *m_scale = Encode(m_finder_, moments.m, count, m_codes);
+    *v_scale = Encode(v_finder_, moments.v, count, v_codes);
+    return is_finite;
   }
 
   const DType gradient_dtype_;
@@ -126,6 +158,8 @@ class Adam8Update : public Kernel {
   const double after_updates_;
   const CodeTable m_table_;
   const CodeTable v_table_;
+  const CodeFinder m_finder_;
+  const CodeFinder v_finder_;
   std::vector<int64_t> output_bytes_;
 };
 
