@@ -264,6 +264,7 @@ FamilyCases FactoredUpdateCases() {
                           .tolerance = 0,
                           .f32_inputs = {1, 2}});
   family.large.push_back(OfTensor({70, 513}));
+  family.bench.push_back(OfTensor({1024, 1024}));
   const std::vector<int64_t> overlapping = {0, 1, 5, 5, 16, 1, 2, 3};
   family.rejections = {
       {"factored_update",

@@ -150,14 +150,18 @@ void SetSums(ReferenceCall& call) {
 
 FamilyCases NormedUpdateCases() {
   FamilyCases family;
+  const auto of_shape = [](const Shape& shape) {
+    return OpCase{.op = "normed_update",
+                  .label = shape.ToString(),
+                  .inputs = {F32(shape), F32(shape), F32(shape)},
+                  .attributes = Attributes(kProgram, {6, 1}, {2, 1}, false),
+                  .reference = OfTensor,
+                  .f32_inputs = {0, 2}};
+  };
   for (const Shape& shape : {Shape{7}, Shape{5, 7}, Shape{4603}}) {
-    family.cases.push_back({.op = "normed_update",
-                            .label = shape.ToString(),
-                            .inputs = {F32(shape), F32(shape), F32(shape)},
-                            .attributes = Attributes(kProgram, {6, 1}, {2, 1}, false),
-                            .reference = OfTensor,
-                            .f32_inputs = {0, 2}});
+    family.cases.push_back(of_shape(shape));
   }
+  family.bench.push_back(of_shape({1 << 20}));
   const InputSpec bucket = F32({kBucket});
   const InputSpec sums = I64({3, 2, kExactSumWords}, 2);
   const InputSpec begins = I64({6}, kBucket);

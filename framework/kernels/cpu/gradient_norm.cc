@@ -6,68 +6,19 @@
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
-#include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/cpu/square_terms.h"
 #include "framework/kernels/math/clip_factor.h"
 
 namespace zg {
 namespace {
-
-constexpr int64_t kBlockElements = kSquareSumTermElements;
-constexpr int64_t kTileBlocks = 8;
-constexpr int64_t kTileElements = kTileBlocks * kBlockElements;
-
-using Floats = float __attribute__((vector_size(32)));
-using Doubles = double __attribute__((vector_size(64)));
-
-ZG_INLINE Doubles LoadAsDoubles(const float* data) {
-  Floats floats;
-  std::memcpy(&floats, data, sizeof(floats));
-  return __builtin_convertvector(floats, Doubles);
-}
-
-// Lane by lane of the two operands: {a0 + a1, b0 + b1, a2 + a3, b2 + b3, ...}, and likewise for
-// pairs and quadruples of lanes.
-ZG_INLINE Doubles AddNeighbours(Doubles a, Doubles b) {
-  return __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
-         __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
-}
-ZG_INLINE Doubles AddPairs(Doubles a, Doubles b) {
-  return __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) +
-         __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-}
-ZG_INLINE Doubles AddHalves(Doubles a, Doubles b) {
-  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-         __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-}
-
-// The sum of squares of each block. Squares are exact in f64; with s[i] = g[i]^2 + g[i + 8]^2 the
-// sum is ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)).
-void TileSums(const float* g, int64_t num_tiles, double* sums) {
-  Multiversion([=]() ZG_VERSION {
-    for (int64_t tile = 0; tile < num_tiles; ++tile) {
-      Doubles s[kTileBlocks];
-      for (int64_t block = 0; block < kTileBlocks; ++block) {
-        const Doubles low = LoadAsDoubles(g + block * kBlockElements);
-        const Doubles high = LoadAsDoubles(g + block * kBlockElements + 8);
-        s[block] = low * low + high * high;
-      }
-      const Doubles first = AddPairs(AddNeighbours(s[0], s[1]), AddNeighbours(s[2], s[3]));
-      const Doubles second = AddPairs(AddNeighbours(s[4], s[5]), AddNeighbours(s[6], s[7]));
-      const Doubles all = AddHalves(first, second);
-      std::memcpy(sums, &all, sizeof(all));
-      g += kTileElements;
-      sums += kTileBlocks;
-    }
-  });
-}
 
 class SquareSum : public Kernel {
  public:
   explicit SquareSum(const KernelSpec& spec)
       : dtype_(spec.call.inputs[0].dtype),
         num_elements_(spec.call.inputs[0].shape.num_elements()),
-        num_sharing_(NumSharing(spec.threads, num_elements_, kTileElements, 1)) {}
+        num_sharing_(NumSharing(spec.threads, num_elements_, kUnit, 1)) {}
 
   // The sums of the threads other than the first. They are exact, so they add up to the same words.
   int64_t workspace_bytes() const override { return (num_sharing_ - 1) * kBytesOfThread; }
@@ -80,7 +31,7 @@ class SquareSum : public Kernel {
                                WorkspaceOf(thread - 1, arguments.workspace, kBytesOfThread));
     };
     for (int i = 0; i < num_sharing_; ++i) std::fill_n(words_of(i), kExactSumWords, 0);
-    ForEqualRanges(arguments.threads, num_sharing_, num_elements_, kTileElements,
+    ForEqualRanges(arguments.threads, num_sharing_, num_elements_, kUnit,
                    [&](int64_t begin, int64_t end, int thread) {
                      AddRange(arguments, begin, end, words_of(thread));
                    });
@@ -92,44 +43,26 @@ class SquareSum : public Kernel {
   }
 
  private:
+  static constexpr int64_t kUnit = 4096;          // elements, in 16 bits those widened at once
   static constexpr int64_t kBytesOfThread = 192;  // kExactSumWords, on cache lines of their own
   static_assert(kBytesOfThread >= kExactSumWords * sizeof(int64_t) && kBytesOfThread % 64 == 0);
 
-  // Adds elements from `first` on, where a tile begins.
-  void AddRange(const KernelArguments& arguments, int64_t first, int64_t end,
+  // Adds the elements [begin, end), of which a whole number of terms comes before.
+  void AddRange(const KernelArguments& arguments, int64_t begin, int64_t end,
                 int64_t* words) const {
-    constexpr int64_t kTilesAtOnce = 32;
-    float widened[kTilesAtOnce * kTileElements];
-    // Elements [begin, begin + count) of the gradient in f32.
-    const auto read = [&](int64_t begin, int64_t count) {
-      if (dtype_ == DType::kF32) return arguments.input<float>(0) + begin;
-      ConvertFloats(dtype_, arguments.input<char>(0) + begin * SizeOf(dtype_), DType::kF32, widened,
-                    count);
-      return static_cast<const float*>(widened);
-    };
-    // Two sums, so that an addition need not wait for the previous one.
-    ExactSum even;
-    ExactSum odd;
-    double sums[kTilesAtOnce * kTileBlocks];
-    const auto add = [&](const float* tiles, int64_t num_tiles) {
-      TileSums(tiles, num_tiles, sums);
-      for (int64_t i = 0; i < num_tiles * kTileBlocks; i += 2) {
-        even.Add(sums[i]);
-        odd.Add(sums[i + 1]);
+    SquareTerms terms;
+    if (dtype_ == DType::kF32) {
+      terms.Add(arguments.input<float>(0) + begin, end - begin);
+    } else {
+      float widened[kUnit];
+      for (; begin < end; begin += kUnit) {
+        const int64_t count = std::min(kUnit, end - begin);
+        ConvertFloats(dtype_, arguments.input<char>(0) + begin * SizeOf(dtype_), DType::kF32,
+                      widened, count);
+        terms.Add(widened, count);
       }
-    };
-    const int64_t num_whole_tiles = end / kTileElements;
-    for (int64_t tile = first / kTileElements; tile < num_whole_tiles; tile += kTilesAtOnce) {
-      const int64_t num_tiles = std::min(num_whole_tiles - tile, kTilesAtOnce);
-      add(read(tile * kTileElements, num_tiles * kTileElements), num_tiles);
     }
-    if (const int64_t left = end % kTileElements; left > 0) {
-      float tile[kTileElements] = {};
-      std::copy_n(read(num_whole_tiles * kTileElements, left), left, tile);
-      add(tile, 1);
-    }
-    even.AddTo(words);
-    odd.AddTo(words);
+    terms.AddTo(words);
   }
 
   const DType dtype_;
