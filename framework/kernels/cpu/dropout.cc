@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/elementwise_math.h"
 #include "framework/kernels/parted_dim.h"
@@ -12,9 +13,9 @@
 namespace zg {
 namespace {
 
-// Elements whose random bits are made at once: few, so that the processor reads the block's elements
-// ahead while it still computes bits.
-constexpr int64_t kBlock = 512;
+// Elements whose random bits are made at once. Meanwhile memory is not used, so their values are
+// prefetched.
+constexpr int64_t kBlock = 256;
 
 // An element is kept if its random bits are at least the threshold, of which the lower 8 are zero.
 void KeepBlock(const float* x, const uint32_t* bits, uint32_t threshold, float scale, int64_t count,
@@ -87,8 +88,10 @@ class Dropout : public Kernel {
     float* const values = reinterpret_cast<float*>(bits + kBlock);
     for (; begin < end; begin += kBlock) {
       const int64_t size = std::min(kBlock, end - begin);
-      FillBits(key, whole + begin, whole + begin + size, bits);
       const int64_t begin_bytes = (first + begin) * SizeOf(dtype_);
+      PrefetchRow<0>(x + begin_bytes, size * SizeOf(dtype_));
+      PrefetchRow<1>(y + begin_bytes, size * SizeOf(dtype_));
+      FillBits(key, whole + begin, whole + begin + size, bits);
       if (is_half()) {
         ConvertFloats(dtype_, x + begin_bytes, DType::kF32, values, size);
         KeepBlock(values, bits, threshold_, scale_, size, values);
