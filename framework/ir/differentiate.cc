@@ -1,5 +1,8 @@
 #include "framework/ir/differentiate.h"
 
+#include <map>
+#include <utility>
+
 namespace zg::ir {
 namespace {
 
@@ -11,13 +14,26 @@ class Differentiation {
   StatusOr<std::unordered_map<const Value*, Value*>> Run(const std::vector<Node*>& nodes,
                                                          const std::vector<Seed>& seeds) {
     for (const Seed& seed : seeds) gradients_[seed.y] = seed.gradient;
-    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+    for (const Node* node : nodes) {
+      if (const Value* value = SummedInput(*node); value != nullptr)
+        ++summed_[{value, node->op}].uses;
+    }
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       ZG_RETURN_IF_ERROR(Visit(**node));
+      AddThoseThatWaited(**node);
+    }
     ZG_RETURN_IF_ERROR(builder_.status());
     return std::move(gradients_);
   }
 
  private:
+  // The gradients of a value as an input of several nodes of one op.
+  struct Summed {
+    int uses = 0;
+    int visited = 0;
+    std::vector<Value*> gradients;
+  };
+
   Value* GradientOf(const Value* value) const {
     const auto found = gradients_.find(value);
     return found == gradients_.end() ? nullptr : found->second;
@@ -47,10 +63,44 @@ class Differentiation {
     ZG_RETURN_IF_ERROR(node.op->gradient(context));
     ZG_RETURN_IF_ERROR(builder_.status());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (needed[i] && context.input_gradients()[i] != nullptr)
-        Add(node.inputs[i], context.input_gradients()[i]);
+      Value* const gradient = context.input_gradients()[i];
+      if (!needed[i] || gradient == nullptr) continue;
+      if (Summed* summed = Waits(node, static_cast<int>(i)); summed != nullptr) {
+        summed->gradients.push_back(gradient);
+      } else {
+        Add(node.inputs[i], gradient);
+      }
     }
     return Status::Ok();
+  }
+
+  // Null: the op has no GradientSum.
+  static const Value* SummedInput(const Node& node) {
+    const int input = node.op->gradient_sum.input;
+    return input < 0 ? nullptr : node.inputs[input];
+  }
+
+  // Null: the gradient of the input is added at once.
+  Summed* Waits(const Node& node, int input) {
+    const GradientSum& rule = node.op->gradient_sum;
+    if (input != rule.input) return nullptr;
+    Summed& summed = summed_.at({node.inputs[input], node.op});
+    return summed.uses > 1 && rule.waits(node.Call()) ? &summed : nullptr;
+  }
+
+  // If the node is the first in execution order of those that share an input, none is left to wait
+  // for.
+  void AddThoseThatWaited(const Node& node) {
+    const Value* const value = SummedInput(node);
+    if (value == nullptr) return;
+    Summed& summed = summed_.at({value, node.op});
+    if (++summed.visited < summed.uses || summed.gradients.empty()) return;
+    for (Value* sum : node.op->gradient_sum.add(builder_, summed.gradients)) Add(value, sum);
+    for (Value* gradient : summed.gradients) {
+      if (gradient->users.empty() && gradients_.at(value) != gradient) {
+        builder_.graph().Erase(gradient->producer);
+      }
+    }
   }
 
   void Add(const Value* value, Value* gradient) {
@@ -62,6 +112,7 @@ class Differentiation {
   Builder& builder_;
   const std::unordered_set<const Value*>& needed_;
   std::unordered_map<const Value*, Value*> gradients_;
+  std::map<std::pair<const Value*, const OpDef*>, Summed> summed_;
 };
 
 }  // namespace

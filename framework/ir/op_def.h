@@ -18,9 +18,11 @@
 namespace zg::ir {
 
 class Builder;
+class Builder;
 class GradientContext;
 class PartsContext;
 struct OpDef;
+struct Value;
 
 // One application of an op to inputs of given types; shape rules, placements and flops are
 // functions of it. The types are logical ones at build time and local ones when a rank's kernel is
@@ -55,6 +57,17 @@ struct AliasRule {
   bool at_rank_slice = false;  // plus rank * (elements of the smaller operand): the rank's own part
 };
 
+// Adds up the gradients of a value that is the same input of several nodes of an op, where that takes
+// less than to compute each of them and to add those.
+struct GradientSum {
+  int input = -1;  // -1: they are added one by one
+  // Whether the gradient of the input of such a node can wait for those of the others.
+  std::function<bool(const OpCall&)> waits;
+  // Appends nodes; returns the values that remain to be added. The gradients are those that the op's
+  // rule has made for these nodes.
+  std::function<std::vector<Value*>(Builder&, const std::vector<Value*>& gradients)> add;
+};
+
 struct OpDef {
   std::string name;
   std::string doc;  // one or two sentences with the formula
@@ -72,6 +85,7 @@ struct OpDef {
   std::function<std::vector<SbpSignature>(const OpCall&)> sbp_signatures;
   // Appends the nodes that compute the gradients of the inputs. Null: see not_differentiable.
   std::function<Status(GradientContext&)> gradient;
+  GradientSum gradient_sum;
   std::string not_differentiable;  // the reason, for an op without gradient
   std::function<std::vector<AliasRule>(const OpCall&)> aliases;
   // Sets the attributes of a rank's call (with local types) that count the elements of a split dim;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "framework/ops/op_rules.h"
 
@@ -95,6 +97,57 @@ void ScaleToPart(std::initializer_list<const char*> attributes, const ir::OpCall
   }
 }
 
+// The gradients of slices that lie side by side are put side by side: to pad each of n slices to the
+// whole, and to add those, takes time for n wholes.
+std::vector<ir::Value*> AddSliceGradients(ir::Builder& builder,
+                                          const std::vector<ir::Value*>& gradients) {
+  struct Run {
+    int64_t dim = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+    std::vector<ir::Value*> parts;
+    ir::Value* whole = nullptr;  // the gradient with one part
+  };
+  std::vector<Run> slices;
+  for (ir::Value* gradient : gradients) {
+    const ir::Node& pad = *gradient->producer;
+    ir::Value* const part = pad.inputs[0];
+    const int64_t dim = pad.attributes.Int("dim");
+    const int64_t begin = pad.attributes.Int("before");
+    const int64_t size = part->type.shape.dim(static_cast<int>(dim));
+    slices.push_back({dim, begin, begin + size, {part}, gradient});
+  }
+  std::stable_sort(slices.begin(), slices.end(), [](const Run& a, const Run& b) {
+    return std::pair(a.dim, a.begin) < std::pair(b.dim, b.begin);
+  });
+  std::vector<Run> runs;
+  for (const Run& slice : slices) {
+    const auto before = std::find_if(runs.begin(), runs.end(), [&](const Run& run) {
+      return run.dim == slice.dim && run.end == slice.begin;
+    });
+    if (before == runs.end()) {
+      runs.push_back(slice);
+    } else {
+      before->end = slice.end;
+      before->parts.push_back(slice.parts[0]);
+    }
+  }
+  std::vector<ir::Value*> sums;
+  for (const Run& run : runs) {
+    ir::Value* sum = run.whole;
+    if (run.parts.size() > 1) {
+      const int64_t size = run.whole->type.shape.dim(static_cast<int>(run.dim));
+      sum = builder.Op("concat", run.parts, {{"dim", run.dim}});
+      if (run.end - run.begin < size) {
+        sum = builder.Op("pad", {sum},
+                         {{"dim", run.dim}, {"before", run.begin}, {"after", size - run.end}});
+      }
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
 StatusOr<Types> PadType(const ir::OpCall& call) {
   ZG_RETURN_IF_ERROR(CheckDim(call, kX));
   const int dim = static_cast<int>(call.attributes.Int("dim"));
@@ -172,6 +225,8 @@ ir::OpDef SliceOp() {
                                                         {"step", slice.Int("step")}}));
     return Status::Ok();
   };
+  op.gradient_sum = {0, [](const ir::OpCall& call) { return call.attributes.Int("step") == 1; },
+                     AddSliceGradients};
   return op;
 }
 
@@ -221,7 +276,19 @@ ir::OpDef ConcatOp() {
   op.attributes = {{"dim", int64_t{0}, true}};
   op.infer_shape = ConcatType;
   op.sbp_signatures = [](const ir::OpCall& call) {
-    return SplitOthers(call, call.attributes.Int("dim"));
+    const int dim = static_cast<int>(call.attributes.Int("dim"));
+    Signatures signatures = SplitOthers(call, dim);
+    const int64_t part = call.inputs[0].shape.dim(dim);
+    const auto num_parts = static_cast<int64_t>(call.inputs.size());
+    const bool are_equal =
+        std::all_of(call.inputs.begin(), call.inputs.end(),
+                    [&](const TensorType& input) { return input.shape.dim(dim) == part; });
+    const Group group = {dim, part, part * num_parts};
+    if (are_equal && group.is_one()) {
+      signatures.push_back(
+          {std::vector<Sbp>(call.inputs.size(), group.SplitOfPart()), {group.SplitOfWhole()}});
+    }
+    return signatures;
   };
   op.gradient = [](ir::GradientContext& context) {
     const int64_t dim = context.node().attributes.Int("dim");

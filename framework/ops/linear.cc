@@ -1,6 +1,10 @@
 // Matrix products: y = x weight^T + bias, its gradients for x, weight and bias, and two of these
 // products with the gelu that follows or precedes them. y and dx may have another tensor added.
 // Shapes: x (..., K), weight (N, K), bias (N), y (..., N); the leading dims count as rows.
+#include <cstdint>
+#include <map>
+#include <vector>
+
 #include "framework/ir/op_registry.h"
 #include "framework/ops/addend.h"
 #include "framework/ops/elementwise_table.h"
@@ -45,6 +49,50 @@ int64_t LinearFlops(const ir::OpCall& call) {
   return ProductFlops(call.inputs[0], columns) + bias;
 }
 
+// The rows of equal tensors together: along their second dim, which a tensor of two dims gets.
+ir::Value* TogetherRows(ir::Builder& builder, std::vector<ir::Value*> tensors) {
+  using Ints = std::vector<int64_t>;
+  if (tensors[0]->type.shape.num_dims() == 2) {
+    for (ir::Value*& tensor : tensors) {
+      tensor =
+          builder.Op("reshape", {tensor},
+                     {{"from", Ints{1, 0, 1}}, {"to", Ints{1, 1, 1}}, {"sizes", Ints{-1, -1, -1}}});
+    }
+  }
+  return builder.Op("concat", tensors, {{"dim", 1}});
+}
+
+// The gradients of a weight that several products of few rows read, as in a recurrent layer, are one
+// product of all their rows.
+std::vector<ir::Value*> AddWeightGradients(ir::Builder& builder,
+                                           const std::vector<ir::Value*>& gradients) {
+  struct Products {
+    std::vector<ir::Value*> dy, x, gradients;
+  };
+  std::map<std::vector<int64_t>, Products> products;  // by the shape of x
+  for (ir::Value* gradient : gradients) {
+    const std::vector<ir::Value*>& operands = gradient->producer->inputs;
+    Products& like = products[operands[1]->type.shape.dims()];
+    like.dy.push_back(operands[0]);
+    like.x.push_back(operands[1]);
+    like.gradients.push_back(gradient);
+  }
+  std::vector<ir::Value*> sums;
+  for (const auto& [shape, like] : products) {
+    sums.push_back(like.x.size() == 1
+                       ? like.gradients[0]
+                       : builder.Op("linear_grad_weight", {TogetherRows(builder, like.dy),
+                                                           TogetherRows(builder, like.x)}));
+  }
+  return sums;
+}
+
+// Until the gradients are added up, those of rows are in memory, instead of one of the weight.
+bool HasFewRows(const ir::OpCall& call) {
+  const Shape& x = call.inputs[0].shape;
+  return x.num_dims() >= 2 && Rows(x) < call.inputs[1].shape.dim(1);
+}
+
 ir::OpDef Linear() {
   ir::OpDef op;
   op.name = op_names::kLinear;
@@ -85,6 +133,7 @@ ir::OpDef Linear() {
     }
     return Status::Ok();
   };
+  op.gradient_sum = {1, HasFewRows, AddWeightGradients};
   op.flops = LinearFlops;
   return op;
 }
