@@ -61,6 +61,14 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
   return signature.units % mesh.axes()[axis].num_parts() == 0;
 }
 
+// Whether the signature makes a split in groups, which nothing moves back to a plain one. Along a data
+// axis, samples are wanted in plain splits.
+bool MakesGroups(const SbpSignature& signature) {
+  const auto has_groups = [](Sbp sbp) { return sbp.is_split() && sbp.groups() > 1; };
+  return std::any_of(signature.outputs.begin(), signature.outputs.end(), has_groups) &&
+         std::none_of(signature.inputs.begin(), signature.inputs.end(), has_groups);
+}
+
 // Whether a bucket is placed like its gradients. Pending sums stay so beside gradients that all ranks
 // have, which become terms of a sum as well: another bucket may have the same gradients without
 // these, and the order of the sum is not to depend on that.
@@ -165,6 +173,7 @@ std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh
   for (SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
     if (!Divides(node, candidate, axis, mesh, wanted)) continue;
+    if (mesh.IsDataAxis(axis) && MakesGroups(candidate)) continue;
     if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
     Change change = ChangeFor(node, candidate, axis, num_parts);
     if (is_shared) {

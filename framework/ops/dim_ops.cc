@@ -137,7 +137,7 @@ std::vector<ir::Value*> AddSliceGradients(ir::Builder& builder,
     ir::Value* sum = run.whole;
     if (run.parts.size() > 1) {
       const int64_t size = run.whole->type.shape.dim(static_cast<int>(run.dim));
-      sum = builder.Op("concat", run.parts, {{"dim", run.dim}});
+      sum = builder.Op("concat", run.parts, {{"dim", run.dim}, {"of_groups", true}});
       if (run.end - run.begin < size) {
         sum = builder.Op("pad", {sum},
                          {{"dim", run.dim}, {"before", run.begin}, {"after", size - run.end}});
@@ -271,9 +271,11 @@ ir::OpDef PadOp() {
 ir::OpDef ConcatOp() {
   ir::OpDef op;
   op.name = "concat";
-  op.doc = "y is x0, x1, ... side by side along `dim`.";
+  op.doc =
+      "y is x0, x1, ... side by side along `dim`; of_groups: gradients of slices, which may each be "
+      "split.";
   op.max_inputs = -1;
-  op.attributes = {{"dim", int64_t{0}, true}};
+  op.attributes = {{"dim", int64_t{0}, true}, {"of_groups", false}};
   op.infer_shape = ConcatType;
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int dim = static_cast<int>(call.attributes.Int("dim"));
@@ -284,7 +286,7 @@ ir::OpDef ConcatOp() {
         std::all_of(call.inputs.begin(), call.inputs.end(),
                     [&](const TensorType& input) { return input.shape.dim(dim) == part; });
     const Group group = {dim, part, part * num_parts};
-    if (are_equal && group.is_one()) {
+    if (call.attributes.Bool("of_groups") && are_equal && group.is_one()) {
       signatures.push_back(
           {std::vector<Sbp>(call.inputs.size(), group.SplitOfPart()), {group.SplitOfWhole()}});
     }

@@ -127,6 +127,12 @@ OpCase ConcatOf(std::string label, const std::vector<Shape>& shapes, int64_t dim
   return concat;
 }
 
+OpCase GroupsOf(const std::vector<Shape>& shapes, int64_t dim) {
+  OpCase groups = ConcatOf("groups", shapes, dim);
+  groups.attributes.Set("of_groups", true);
+  return groups;
+}
+
 ReferenceOutputs Flip(const ReferenceCall& call) {
   const ReferenceTensor& x = call.inputs[0];
   const int dim = static_cast<int>(call.attributes.Int("dim"));
@@ -186,6 +192,7 @@ FamilyCases ShapeCases() {
       OfIds(ConcatOf("last", {{5, 2}, {5, 1}}, 1)),
       ConcatOf("splits", {{6, 6, 6}, {6, 2, 6}}, 1),
       ConcatOf("splits of the others", {{6, 6, 6}, {2, 6, 6}}, 0),
+      GroupsOf({{3, 6}, {3, 6}, {3, 6}}, 1),
       FlipOf("leading", {5, 7}, 0),
       FlipOf("middle", {3, 5, 7}, 1),
       OfIds(FlipOf("last", {5, 7}, 1)),
