@@ -187,6 +187,21 @@ class Llama(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+class LstmLanguage(nn.Module):
+    """The loss is the mean cross-entropy."""
+
+    def __init__(self, layers: int, channels: int, hidden: int, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, channels)
+        self.lstm = nn.LSTM(channels, hidden, layers, batch_first=True)
+        self.output = nn.Linear(hidden, vocabulary)
+
+    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """tokens, targets: int64 (B, T)"""
+        logits = self.output(self.lstm(self.embedding(tokens))[0])
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
 class VitBlock(nn.Module):
     """Pre-LN block whose attention sees everything, with the exact GELU."""
 

@@ -35,9 +35,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 RECIPE_DEPTH, RECIPE_WIDTH = 20, 2000
-DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "vit": 64, "resnet": 32}
-DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4, "llama": 1e-3, "vit": 1e-3, "resnet": 0.1}
-TEXT_MODELS = ["gpt", "llama"]
+DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "lstm": 16, "vit": 64, "resnet": 32}
+DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4, "llama": 1e-3, "lstm": 3e-3, "vit": 1e-3, "resnet": 0.1}
+DEFAULT_CONTEXT = {"gpt": 256, "llama": 256, "lstm": 64}  # tokens; the other models do not read text
 RANK_ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 NUM_BATCHES = 4  # made before the clock starts, then used in turn
 
@@ -53,10 +53,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=10, help="measured steps")
     parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts")
     parser.add_argument("--lr", type=float, help=f"default {DEFAULT_LR}")
-    parser.add_argument("--layers", type=int, default=6, help="of gpt and llama, like the next four")
+    parser.add_argument("--layers", type=int, default=6, help="of gpt and llama, like the next two")
     parser.add_argument("--heads", type=int, default=6)
     parser.add_argument("--embd", type=int, default=384)
-    parser.add_argument("--context", type=int, default=256)
+    parser.add_argument("--context", type=int, help=f"of models of text; default {DEFAULT_CONTEXT}")
     parser.add_argument("--vocabulary", type=int, default=256)
     parser.add_argument("--bucket-mb", type=int, default=25, help="DDP's bucket_cap_mb")
     parser.add_argument("--foreach", action="store_true", help="Adam(foreach=True)")
@@ -69,6 +69,7 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("--rank and --store: got one, expected both or neither")
     args.batch = args.batch or DEFAULT_BATCH[args.model]
     args.lr = DEFAULT_LR[args.model] if args.lr is None else args.lr
+    args.context = args.context or DEFAULT_CONTEXT.get(args.model, 0)
     return args
 
 
@@ -125,8 +126,8 @@ def train(args: argparse.Namespace) -> List[Dict[str, float]]:
     """Loss, milliseconds and this rank's processor milliseconds (all its threads) of every measured step."""
     import torch
 
-    make = {"recipe": make_recipe, "gpt": make_text_model, "llama": make_text_model, "vit": make_image_model,
-            "resnet": make_image_model}
+    make = {"recipe": make_recipe, "gpt": make_text_model, "llama": make_text_model, "lstm": make_text_model,
+            "vit": make_image_model, "resnet": make_image_model}
     model, batches = make[args.model](args)
     if args.compile:
         model = torch.compile(model)
@@ -180,11 +181,13 @@ def make_recipe(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
 
 def make_text_model(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
     import torch
-    from torch_models import Gpt, Llama
+    from torch_models import Gpt, Llama, LstmLanguage
 
     torch.manual_seed(args.seed)
     if args.model == "gpt":
         model = Gpt(args.layers, args.heads, args.embd, args.context, args.vocabulary)
+    elif args.model == "lstm":
+        model = LstmLanguage(2, 64, 256, args.vocabulary)
     else:  # models/llama's preset mini has a third of the heads for keys and 8/3 of the channels inside SwiGLU
         model = Llama(args.layers, args.heads, args.heads // 3, args.embd, args.embd * 8 // 3, args.context,
                       args.vocabulary)
@@ -236,8 +239,8 @@ def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[
     fastest = min(step["ms"] for step in steps)
     cpu_ms = statistics.median(step["cpu_ms"] for step in steps)
     rows = args.ranks * args.batch
-    tokens_per_s = 1000 / ms * rows * (args.context if args.model in TEXT_MODELS else 1)
-    unit = "tokens" if args.model in TEXT_MODELS else "rows"
+    tokens_per_s = 1000 / ms * rows * (args.context if args.model in DEFAULT_CONTEXT else 1)
+    unit = "tokens" if args.model in DEFAULT_CONTEXT else "rows"
     config = {key: value for key, value in vars(args).items() if key not in ("json", "rank", "store")}
     result = {
         "model": args.model,
