@@ -15,8 +15,8 @@ class Differentiation {
                                                          const std::vector<Seed>& seeds) {
     for (const Seed& seed : seeds) gradients_[seed.y] = seed.gradient;
     for (const Node* node : nodes) {
-      if (const Value* value = SummedInput(*node); value != nullptr)
-        ++summed_[{value, node->op}].uses;
+      const Value* const value = SummedInput(*node);
+      if (value != nullptr) ++summed_[{value, node->op}].uses;
     }
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       ZG_RETURN_IF_ERROR(Visit(**node));
@@ -80,7 +80,7 @@ class Differentiation {
     return input < 0 ? nullptr : node.inputs[input];
   }
 
-  // Null: the gradient of the input is added at once.
+  // Where the gradient of the input waits for others. Null: it is added at once.
   Summed* Waits(const Node& node, int input) {
     const GradientSum& rule = node.op->gradient_sum;
     if (input != rule.input) return nullptr;
@@ -88,13 +88,13 @@ class Differentiation {
     return summed.uses > 1 && rule.waits(node.Call()) ? &summed : nullptr;
   }
 
-  // If the node is the first in execution order of those that share an input, none is left to wait
-  // for.
+  // The first node, in execution order, of those that share an input leaves none to wait for.
   void AddThoseThatWaited(const Node& node) {
     const Value* const value = SummedInput(node);
     if (value == nullptr) return;
     Summed& summed = summed_.at({value, node.op});
     if (++summed.visited < summed.uses || summed.gradients.empty()) return;
+    builder_.set_scope(node.scope);
     for (Value* sum : node.op->gradient_sum.add(builder_, summed.gradients)) Add(value, sum);
     for (Value* gradient : summed.gradients) {
       if (gradient->users.empty() && gradients_.at(value) != gradient) {

@@ -23,8 +23,9 @@ struct Seed {
 
 // Walks `nodes`, which are in execution order, backwards from the seeds' values, and appends the
 // nodes that compute the gradients of the values in `needed`. The n gradients of a value that is
-// used n times are added in the reverse order of the uses, except where an op adds up those of its own
-// nodes (GradientSum), at the last of them. Returns the gradients that were found, by value. Error: an op without a gradient on the way.
+// used n times are added in the reverse order of the uses, except where an op adds up those of its
+// own nodes (GradientSum), at the first of these. Returns the gradients that were found, by value.
+// Error: an op without a gradient on the way.
 StatusOr<std::unordered_map<const Value*, Value*>> Differentiate(
     Builder* builder, const std::vector<Node*>& nodes, const std::vector<Seed>& seeds,
     const std::unordered_set<const Value*>& needed);

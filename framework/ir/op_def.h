@@ -18,7 +18,6 @@
 namespace zg::ir {
 
 class Builder;
-class Builder;
 class GradientContext;
 class PartsContext;
 struct OpDef;
@@ -58,7 +57,7 @@ struct AliasRule {
 };
 
 // Adds up the gradients of a value that is the same input of several nodes of an op, where that takes
-// less than to compute each of them and to add those.
+// less time than to compute each of them and to add those.
 struct GradientSum {
   int input = -1;  // -1: they are added one by one
   // Whether the gradient of the input of such a node can wait for those of the others.

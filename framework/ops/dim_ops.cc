@@ -101,12 +101,12 @@ void ScaleToPart(std::initializer_list<const char*> attributes, const ir::OpCall
 // whole, and to add those, takes time for n wholes.
 std::vector<ir::Value*> AddSliceGradients(ir::Builder& builder,
                                           const std::vector<ir::Value*>& gradients) {
-  struct Run {
+  struct Run {  // of slices, each of which begins where the one before ends
     int64_t dim = 0;
     int64_t begin = 0;
     int64_t end = 0;
     std::vector<ir::Value*> parts;
-    ir::Value* whole = nullptr;  // the gradient with one part
+    ir::Value* padded = nullptr;  // the first part
   };
   std::vector<Run> slices;
   for (ir::Value* gradient : gradients) {
@@ -134,9 +134,9 @@ std::vector<ir::Value*> AddSliceGradients(ir::Builder& builder,
   }
   std::vector<ir::Value*> sums;
   for (const Run& run : runs) {
-    ir::Value* sum = run.whole;
+    ir::Value* sum = run.padded;
     if (run.parts.size() > 1) {
-      const int64_t size = run.whole->type.shape.dim(static_cast<int>(run.dim));
+      const int64_t size = run.padded->type.shape.dim(static_cast<int>(run.dim));
       sum = builder.Op("concat", run.parts, {{"dim", run.dim}, {"of_groups", true}});
       if (run.end - run.begin < size) {
         sum = builder.Op("pad", {sum},
@@ -272,8 +272,8 @@ ir::OpDef ConcatOp() {
   ir::OpDef op;
   op.name = "concat";
   op.doc =
-      "y is x0, x1, ... side by side along `dim`; of_groups: gradients of slices, which may each be "
-      "split.";
+      "y is x0, x1, ... side by side along `dim`; of_groups: gradients of slices, each of which may "
+      "be split.";
   op.max_inputs = -1;
   op.attributes = {{"dim", int64_t{0}, true}, {"of_groups", false}};
   op.infer_shape = ConcatType;

@@ -6,10 +6,11 @@
 //
 // Ensures: the backward section computes, for every trainable parameter that the loss depends on,
 // its gradient of loss / micro_batches, marked by `parameter_gradient`. The n gradients of a value
-// that is used n times are added in the reverse order of the uses. The loss of the step, the mean
-// over its micro-batches, is accumulated in a variable and becomes an output of the update section.
-// The weight is treated the same way, and the mean of sums is divided by it; clip-gradients divides
-// the gradients.
+// that is used n times are added in the reverse order of the uses, except where an op adds up those
+// of its own nodes (ir::GradientSum): slices side by side, and small products with one weight. The
+// loss of the step, the mean over its micro-batches, is accumulated in a variable and becomes an
+// output of the update section. The weight is treated the same way, and the mean of sums is divided
+// by it; clip-gradients divides the gradients.
 //
 // Before:
 //   forward:
