@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cpu/convert.h"
