@@ -12,6 +12,7 @@
 #include "framework/kernels/math/code_finder.h"
 #include "framework/kernels/math/optimizer_math.h"
 #include "framework/kernels/math/quantised_math.h"
+#include "framework/kernels/math/vector_math.h"
 #include "framework/ops/quantised_blocks.h"
 #include "framework/tensor/half.h"
 
@@ -26,10 +27,22 @@ struct Moments {
 
 constexpr int32_t kInfinityBits = 0x7f800000;
 
-ZG_INLINE int32_t MagnitudeBits(float x) {
-  int32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  return bits & 0x7fffffff;
+ZG_INLINE int32_t MagnitudeBits(float x) { return BitCast<int32_t>(x) & 0x7fffffff; }
+
+// Those of a moment; all updates share them.
+struct Codes {
+  explicit Codes(bool is_signed) : table(MakeCodeTable(is_signed)), finder(table) {}
+
+  const CodeTable table;
+  const CodeFinder finder;
+};
+const Codes& CodesOfM() {
+  static const Codes codes(/*is_signed=*/true);
+  return codes;
+}
+const Codes& CodesOfV() {
+  static const Codes codes(/*is_signed=*/false);
+  return codes;
 }
 
 void Decode(const CodeTable& table, const uint8_t* codes, float scale, int64_t count,
@@ -46,9 +59,7 @@ float ScaleOf(const float* values, int64_t count) {
       const int32_t number = magnitude & -static_cast<int32_t>(magnitude <= kInfinityBits);
       largest = largest > number ? largest : number;
     }
-    float scale;
-    std::memcpy(&scale, &largest, sizeof(scale));
-    return scale;
+    return BitCast<float>(largest);
   });
 }
 
@@ -96,10 +107,8 @@ class Adam8Update : public Kernel {
         has_control_(spec.call.inputs.size() == 7),
         attributes_(AdamAttributesOf(spec.call.attributes)),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
-        m_table_(MakeCodeTable(/*is_signed=*/true)),
-        v_table_(MakeCodeTable(/*is_signed=*/false)),
-        m_finder_(m_table_),
-        v_finder_(v_table_) {
+        of_m_(CodesOfM()),
+        of_v_(CodesOfV()) {
     for (const TensorType& output : spec.outputs) output_bytes_.push_back(output.bytes());
   }
 
@@ -141,13 +150,13 @@ class Adam8Update : public Kernel {
     float* const m_scale = arguments.output<float>(2) + block;
     float* const v_scale = arguments.output<float>(4) + block;
     Moments moments;
-    Decode(m_table_, m_codes, *m_scale, count, moments.m);
-    Decode(v_table_, v_codes, *v_scale, count, moments.v);
+    Decode(of_m_.table, m_codes, *m_scale, count, moments.m);
+    Decode(of_v_.table, v_codes, *v_scale, count, moments.v);
     const bool is_finite = WithFloatType(gradient_dtype_, [&](auto zero) {
       return Step(arguments.input<decltype(zero)>(1) + begin, factors, count, p, &moments);
     });
-    *m_scale = Encode(m_finder_, moments.m, count, m_codes);
-    *v_scale = Encode(v_finder_, moments.v, count, v_codes);
+    *m_scale = Encode(of_m_.finder, moments.m, count, m_codes);
+    *v_scale = Encode(of_v_.finder, moments.v, count, v_codes);
     return is_finite;
   }
 
@@ -156,10 +165,8 @@ class Adam8Update : public Kernel {
   const bool has_control_;
   const AdamAttributes attributes_;
   const double after_updates_;
-  const CodeTable m_table_;
-  const CodeTable v_table_;
-  const CodeFinder m_finder_;
-  const CodeFinder v_finder_;
+  const Codes& of_m_;
+  const Codes& of_v_;
   std::vector<int64_t> output_bytes_;
 };
 

@@ -2,13 +2,14 @@
 // leave at most one limit in question.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "framework/base/host_device.h"
 #include "framework/kernels/math/quantised_math.h"
+#include "framework/kernels/math/vector_math.h"
 
 namespace zg {
 
@@ -28,8 +29,7 @@ class CodeFinder {
 
   // What a number's code is looked up by; loops that find keys are vectorised.
   ZG_INLINE static int32_t KeyOf(float x) {
-    int32_t bits;
-    std::memcpy(&bits, &x, sizeof(bits));
+    const int32_t bits = BitCast<int32_t>(x);
     int32_t key = ((bits & 0x7fffffff) >> 16) - kFirstKey;
     key = key < 0 ? 0 : key;
     key = key < kNumKeys ? key : kNumKeys - 1;
@@ -52,17 +52,11 @@ class CodeFinder {
   static constexpr int32_t kFirstKey = 0x3400;
   static constexpr int32_t kNumKeys = 0x3f80 - kFirstKey + 2;
 
-  static float MagnitudeOf(int32_t upper_bits) {
-    const int32_t bits = upper_bits << 16;
-    float x;
-    std::memcpy(&x, &bits, sizeof(x));
-    return x;
-  }
+  static float MagnitudeOf(int32_t upper_bits) { return BitCast<float>(upper_bits << 16); }
   // The number of limits below x.
   static int PlaceOf(const CodeTable& table, float x) {
-    int place = 0;
-    while (x > table.limits[place]) ++place;
-    return place;
+    return static_cast<int>(std::lower_bound(table.limits, table.limits + kNumCodes, x) -
+                            table.limits);
   }
   static Entry EntryAt(const CodeTable& table, int place) {
     return {table.limits[place], place - table.num_negative};
