@@ -110,6 +110,7 @@ TEST_P(GemmTest, MatchesTheFormula) {
             }
           }
         }
+        Check(method(), {3, 70, 2700, transpose_a, transpose_b, dtype()}, gap);
         Check(method(), {20, 20, 2700, transpose_a, transpose_b, dtype()}, gap);
         Check(method(), {50, 1600, 10, transpose_a, transpose_b, dtype()}, gap);
         Check(method(), {270, 50, 400, transpose_a, transpose_b, dtype()}, gap);

@@ -28,7 +28,10 @@ constexpr int64_t kPartedColumns = 512;
 
 constexpr int64_t kFewRows = kMaxPanelWidth;
 constexpr int64_t kFewRowsDepth = 48;
-constexpr int64_t kFewRowsTransposedDepth = 512;
+// Of B stored by columns: all of A that is packed at once, and a panel, which should stay in the
+// first-level cache.
+constexpr int64_t kFewRowsTransposedDepth = 2048;
+constexpr int64_t kShortPanelDepth = 64;
 
 // The size of equal parts of `total`, none larger than `largest`, in multiples of `unit`.
 int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
@@ -142,6 +145,11 @@ int64_t Gemm::sums_size() const {
   return cuts_k() ? RoundUp(sizes_.m, method_->row_unit) * block_n_ : block_m_ * sum_columns_;
 }
 
+int64_t Gemm::packed_b_size() const {
+  const bool is_short = !runs_blocks() && sizes_.transpose_b;
+  return method_->PackedBSize(block_n_, is_short ? std::min(block_k_, kShortPanelDepth) : block_k_);
+}
+
 int64_t Gemm::workspace_bytes() const {
   const int64_t floats =
       block_n_ + sums_size() + RoundUp(packed_b_size(), kLineFloats) + packed_a_size();
@@ -243,20 +251,14 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
 }
 
 void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
-  const float* const b = static_cast<const float*>(operands.b.data);
-  const float* const bias = static_cast<const float*>(operands.terms.bias);
-  float* const c = static_cast<float*>(operands.c);
-  const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
   float* const panel = start + kMaxPanelWidth;
   float* const pieces = panel + RoundUp(packed_b_size(), kLineFloats);
-  for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
-    const int64_t depth = std::min(block_k_, sizes_.k - k);
+  for (const Depth& depth : depths_) {
+    method_->pack_a(BlockOfA(operands.a, 0, depth.begin, depth.count), pieces);
     PanelProduct product;
-    product.pieces = pieces;
+    product.pieces_depth = depth.count;
     product.rows = sizes_.m;
-    method_->pack_a(BlockOfA(operands.a, 0, k, depth), pieces);
-    const float* next_b = b + (k + depth) * b_stride;
     for (int64_t j = 0; j < sizes_.n; j += product.width) {
       product.width = PanelWidth(sizes_.n - j);
       GemmTile& tile = product.tile;
@@ -264,32 +266,65 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
       tile.a_stride = kTileRows;
       tile.b = panel;
       tile.b_stride = product.width;
-      tile.c = c + j;
+      tile.c = static_cast<float*>(operands.c) + j;
       tile.c_stride = operands.c_stride;
-      tile.depth = depth;
+      tile.depth = depth.count;
       tile.columns = std::min(product.width, sizes_.n - j);
-      tile.continues = k > 0;
-      if (sizes_.transpose_b) {
-        PackTransposedPanels(b + j * b_stride + k, b_stride, depth, tile.columns, panel);
-      } else if (tile.columns < product.width) {  // its rows are too short to be read in place
-        PackPanels(b + k * b_stride + j, b_stride, depth, tile.columns, panel);
-      } else {
-        tile.b = b + k * b_stride + j;
-        tile.b_stride = b_stride;
-        tile.next_b = next_b;
-        tile.next_b_lines = CeilDiv(product.width * depth, kLineFloats * sizes_.m);
-      }
-      if (bias != nullptr && k == 0) {
-        std::copy_n(bias + j, tile.columns, start);
+      tile.continues = !depth.begins_part;
+      if (operands.terms.bias != nullptr && depth.begins_part) {
+        std::copy_n(static_cast<const float*>(operands.terms.bias) + j, tile.columns, start);
         tile.start = start;
       }
+      product.pieces = pieces;
       product.next_c = tile.c + product.width;
-      MultiplyPanel<ComputeTile>(product);
-      next_b += product.width * depth;
+      if (sizes_.transpose_b) {
+        RunShortPanels(operands.b, j, depth.begin, panel, product);
+      } else {
+        RunRowsInPlace(operands.b, j, depth.begin, panel, product);
+      }
     }
   }
   if (operands.terms.addend == nullptr) return;
-  AddRows(DType::kF32, operands.terms.addend, sizes_.m, sizes_.n, operands.c_stride, c);
+  AddRows(DType::kF32, operands.terms.addend, sizes_.m, sizes_.n, operands.c_stride, operands.c);
+}
+
+void Gemm::RunRowsInPlace(const GemmOperand& b, int64_t column, int64_t k, float* panel,
+                          PanelProduct& product) const {
+  GemmTile& tile = product.tile;
+  const float* const rows = static_cast<const float*>(b.data) + k * b.stride;
+  if (tile.columns < product.width) {  // these rows are too short to be read in place
+    PackPanels(rows + column, b.stride, tile.depth, tile.columns, panel);
+  } else {
+    tile.b = rows + column;
+    tile.b_stride = b.stride;
+    tile.next_b = rows + tile.depth * (b.stride + column);
+    tile.next_b_lines = CeilDiv(product.width * tile.depth, kLineFloats * sizes_.m);
+  }
+  MultiplyPanel<ComputeTile>(product);
+}
+
+void Gemm::RunShortPanels(const GemmOperand& b, int64_t column, int64_t k, float* panel,
+                          PanelProduct& product) const {
+  GemmTile& tile = product.tile;
+  // What is packed next is prefetched by whichever takes longer, packing or multiplying.
+  const bool packing_prefetches = sizes_.m < kTileRows;
+  const int64_t depth = tile.depth;
+  const float* const first = static_cast<const float*>(b.data) + column * b.stride + k;
+  for (int64_t done = 0; done == 0 || done < depth; done += kShortPanelDepth) {
+    const float* const from = first + done;
+    const float* const next = done + kShortPanelDepth < depth ? from + kShortPanelDepth
+                                                              : first + product.width * b.stride;
+    tile.depth = std::min(kShortPanelDepth, depth - done);
+    PackTransposedPanels(from, b.stride, packing_prefetches ? next - from : 0, tile.depth,
+                         tile.columns, panel);
+    if (!packing_prefetches) {
+      tile.next_columns = {next, b.stride, tile.depth, CeilDiv(tile.columns, sizes_.m)};
+    }
+    MultiplyPanel<ComputeTile>(product);
+    product.pieces += kShortPanelDepth * kTileRows;
+    tile.start = nullptr;
+    tile.continues = true;
+  }
 }
 
 }  // namespace zg

@@ -58,6 +58,8 @@ struct GemmTerms {
 // The fastest method of this processor, for operands in `dtype`.
 const GemmMethod& FastestGemmMethod(DType dtype);
 
+struct PanelProduct;  // gemm_panels.h
+
 class Gemm {
  public:
   explicit Gemm(const GemmSizes& sizes);                   // by FastestGemmMethod
@@ -99,7 +101,7 @@ class Gemm {
   int64_t sum_stride() const { return cuts_k() ? block_n_ : sum_columns_; }
   int64_t sums_size() const;
   int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
-  int64_t packed_b_size() const { return method_->PackedBSize(block_n_, block_k_); }
+  int64_t packed_b_size() const;
 
   StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t depth) const;
   StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k, int64_t depth) const;
@@ -108,9 +110,14 @@ class Gemm {
   // block_m_ rows.
   void RunBlocks(const Operands& operands, float* workspace) const;
   // With few rows in f32, every element of B is used only a few times, so memory bandwidth decides.
-  // If B is stored by rows it is read in place, a few rows at a time; if it is stored by columns it
-  // is packed panel by panel, and each panel is used while it is in the cache.
   void RunFewRows(const Operands& operands, float* workspace) const;
+  // One panel of it, from `column` and `k` of B. If B is stored by rows they are read in place, a
+  // few at a time; if it is stored by columns, it is packed in short panels, each of which is used
+  // while it is in the first-level cache.
+  void RunRowsInPlace(const GemmOperand& b, int64_t column, int64_t k, float* panel,
+                      PanelProduct& product) const;
+  void RunShortPanels(const GemmOperand& b, int64_t column, int64_t k, float* panel,
+                      PanelProduct& product) const;
 
   GemmSizes sizes_;
   const GemmMethod* method_;

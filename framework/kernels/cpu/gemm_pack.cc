@@ -13,18 +13,26 @@ namespace {
 
 static_assert(kPanelUnit == kLanes && kTileRows == kLanes / 2);
 
-// Copies sixteen columns of a panel from sixteen columns of b; prefetches the next sixteen
-// meanwhile.
+// Else the compiler computes the addresses of all rows before a loop, more than there are registers.
+ZG_INLINE int64_t KeepInRegister(int64_t stride) {
+  asm("" : "+r"(stride));
+  return stride;
+}
+
+// Copies sixteen columns of a panel from sixteen columns of b; prefetches what lies `next` elements
+// ahead meanwhile.
 template <typename T>
-ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64_t width,
-                                float* strip) {
+ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t next, int64_t depth,
+                                int64_t width, float* strip) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kLanes];
+    const T* row = b + k;
+    const int64_t step = KeepInRegister(stride);
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) {
-      __builtin_prefetch(b + (i + kLanes) * stride + k);
-      rows[i] = LoadLanes(b + i * stride + k);
+    for (int i = 0; i < kLanes; ++i, row += step) {
+      __builtin_prefetch(row + next);
+      rows[i] = LoadLanes(row);
     }
     Transpose(rows);
 #pragma GCC unroll 16
@@ -35,8 +43,9 @@ ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64
   }
 }
 template <typename T>
-void TransposeStrip(const T* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
-  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
+void TransposeStrip(const T* b, int64_t stride, int64_t next, int64_t depth, int64_t width,
+                    float* strip) {
+  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, next, depth, width, strip); });
 }
 
 // The whole units of a block of B, row by row.
@@ -67,10 +76,12 @@ ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kTileRows];
+    const T* row = a + k;
+    const int64_t step = KeepInRegister(stride);
 #pragma GCC unroll 8
-    for (int i = 0; i < kTileRows; ++i) {
-      __builtin_prefetch(a + (i + kTileRows) * stride + k);
-      rows[i] = LoadLanes(a + i * stride + k);
+    for (int i = 0; i < kTileRows; ++i, row += step) {
+      __builtin_prefetch(row + kTileRows * step);
+      rows[i] = LoadLanes(row);
     }
     ExchangeQuarters<4>(rows);
     ExchangeQuarters<2>(rows);
@@ -153,14 +164,14 @@ void PackPanels(const T* b, int64_t stride, int64_t depth, int64_t columns, floa
 }
 
 template <typename T>
-void PackTransposedPanels(const T* b, int64_t stride, int64_t depth, int64_t columns,
+void PackTransposedPanels(const T* b, int64_t stride, int64_t next, int64_t depth, int64_t columns,
                           float* panels) {
   for (int64_t first = 0, width; first < columns; first += width) {
     width = PanelWidth(columns - first);
     for (int64_t j = first; j < first + width; j += kPanelUnit) {
       float* const strip = panels + first * depth + (j - first);
       if (columns - j >= kPanelUnit) {
-        TransposeStrip(b + j * stride, stride, depth, width, strip);
+        TransposeStrip(b + j * stride, stride, next, depth, width, strip);
         continue;
       }
       for (int64_t k = 0; k < depth; ++k) {
@@ -196,15 +207,15 @@ void PackTransposedPieces(const T* a, int64_t stride, int64_t depth, int64_t row
 }
 
 template void PackPanels(const float*, int64_t, int64_t, int64_t, float*);
-template void PackTransposedPanels(const float*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPanels(const float*, int64_t, int64_t, int64_t, int64_t, float*);
 template void PackPieces(const float*, int64_t, int64_t, int64_t, float*);
 template void PackTransposedPieces(const float*, int64_t, int64_t, int64_t, float*);
 template void PackPanels(const BFloat16*, int64_t, int64_t, int64_t, float*);
-template void PackTransposedPanels(const BFloat16*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t, float*);
 template void PackPieces(const BFloat16*, int64_t, int64_t, int64_t, float*);
 template void PackTransposedPieces(const BFloat16*, int64_t, int64_t, int64_t, float*);
 template void PackPanels(const Float16*, int64_t, int64_t, int64_t, float*);
-template void PackTransposedPanels(const Float16*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPanels(const Float16*, int64_t, int64_t, int64_t, int64_t, float*);
 template void PackPieces(const Float16*, int64_t, int64_t, int64_t, float*);
 template void PackTransposedPieces(const Float16*, int64_t, int64_t, int64_t, float*);
 

@@ -22,9 +22,10 @@ constexpr int64_t PanelWidth(int64_t columns) {
 // rows: element (k, j) at k * stride + j.
 template <typename T>
 void PackPanels(const T* b, int64_t stride, int64_t depth, int64_t columns, float* panels);
-// `b` is stored by columns: element (k, j) at j * stride + k.
+// `b` is stored by columns: element (k, j) at j * stride + k. What lies `next` elements ahead is
+// prefetched.
 template <typename T>
-void PackTransposedPanels(const T* b, int64_t stride, int64_t depth, int64_t columns,
+void PackTransposedPanels(const T* b, int64_t stride, int64_t next, int64_t depth, int64_t columns,
                           float* panels);
 
 // Packs a block of A, piece after piece of kTileRows rows; the piece of row i begins at i * depth.

@@ -180,7 +180,8 @@ ZG_PAIRS void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, i
 void PackTransposedPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
                               float* panels) {
   if (ArePairs(stride, depth)) {
-    return PackTransposedPanels(AsPairs(b), stride / 2, depth / 2, columns, panels);
+    return PackTransposedPanels(AsPairs(b), stride / 2, kPanelUnit * stride / 2, depth / 2, columns,
+                                panels);
   }
   auto* const pairs = reinterpret_cast<uint32_t*>(panels);
   for (int64_t first = 0, width; first < columns; first += width) {

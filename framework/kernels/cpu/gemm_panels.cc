@@ -22,7 +22,8 @@ template <typename T>
 void PackB(const StoredBlock& block, float* panels) {
   const T* const data = static_cast<const T*>(block.data);
   if (block.runs_along_k) {
-    PackTransposedPanels(data, block.stride, block.depth, block.count, panels);
+    PackTransposedPanels(data, block.stride, kPanelUnit * block.stride, block.depth, block.count,
+                         panels);
   } else {
     PackPanels(data, block.stride, block.depth, block.count, panels);
   }

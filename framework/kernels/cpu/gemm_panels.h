@@ -18,7 +18,8 @@ using TileCompute = void (*)(const GemmTile& tile, int64_t rows, int64_t width);
 
 // The tiles of one panel of B: the panel stays in the cache while the pieces of A are streamed.
 struct PanelProduct {
-  const float* pieces;  // packed, of `rows` rows
+  const float* pieces;   // packed, of `rows` rows
+  int64_t pieces_depth;  // at least the tiles' depth
   int64_t rows;
   int64_t width;
   const float* next_c;  // C at the next panel
@@ -30,7 +31,7 @@ void MultiplyPanel(const PanelProduct& product) {
   GemmTile tile = product.tile;
   for (int64_t i = 0; i < product.rows; i += kTileRows) {
     const int64_t rows = std::min(kTileRows, product.rows - i);
-    tile.a = product.pieces + i * tile.depth;
+    tile.a = product.pieces + i * product.pieces_depth;
     tile.c = product.tile.c + i * tile.c_stride;
     tile.row = product.tile.row + i;
     if (!tile.streams) {
@@ -38,6 +39,7 @@ void MultiplyPanel(const PanelProduct& product) {
     }
     kCompute(tile, rows, product.width);
     if (tile.next_b != nullptr) tile.next_b += rows * tile.next_b_lines * kLineFloats;
+    if (tile.next_columns.begin != nullptr) tile.next_columns.Advance(rows);
   }
 }
 
@@ -46,6 +48,7 @@ template <TileCompute kCompute>
 void MultiplyPanels(const BlockProduct& product, int64_t steps) {
   PanelProduct panel;
   panel.pieces = product.a;
+  panel.pieces_depth = steps;
   panel.rows = product.rows;
   for (int64_t j = 0; j < product.columns; j += panel.width) {
     panel.width = PanelWidth(product.columns - j);

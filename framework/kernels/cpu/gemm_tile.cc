@@ -68,6 +68,13 @@ void AddEarlier(const GemmTile& tile, int rows, int64_t stride, float* sums) {
   }
 }
 
+HWY_INLINE void PrefetchColumns(const NextColumns& columns, int64_t row) {
+  const float* column = columns.begin + row * columns.count * columns.stride;
+  for (int64_t i = 0; i < columns.count; ++i, column += columns.stride) {
+    for (int64_t k = 0; k < columns.depth; k += kLineFloats) hwy::Prefetch(column + k);
+  }
+}
+
 // The part of a tile that fits into the registers.
 template <int kRows, int kVectors>
 HWY_INLINE void Block(const GemmTile& tile) {
@@ -122,6 +129,7 @@ HWY_INLINE void Block(const GemmTile& tile) {
       hwy::Prefetch(next_b);
       next_b += kLineFloats;
     }
+    if (tile.next_columns.begin != nullptr) PrefetchColumns(tile.next_columns, section);
     const int64_t end = tile.depth * (section + 1) / kRows;
     for (; k < end; ++k) {
       FloatVector row[kVectors];
@@ -190,6 +198,7 @@ void Tile(const GemmTile& tile) {
     if (tile.next_b != nullptr) {
       block.next_b += kBlockRows * tile.next_b_lines * kLineFloats;
     }
+    if (tile.next_columns.begin != nullptr) block.next_columns.Advance(kBlockRows);
   }
   constexpr int kRest = kRows % kBlockRows;
   if constexpr (kRest > 0) Block<kRest, kVectors>(block);

@@ -32,6 +32,17 @@ inline constexpr int64_t kPanelUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 48;
 inline constexpr int64_t kLineFloats = 16;  // in a cache line
 
+// Parts of columns that B is stored by, to be prefetched: for each row of a tile the first `depth`
+// elements of the next `count` columns.
+struct NextColumns {
+  const float* begin = nullptr;  // null: none
+  int64_t stride = 0;
+  int64_t depth = 0;
+  int64_t count = 0;
+
+  void Advance(int64_t rows) { begin += rows * count * stride; }
+};
+
 struct GemmTile {
   const float* a = nullptr;  // element (i, k) at k * a_stride + i
   int64_t a_stride = 0;
@@ -49,10 +60,11 @@ struct GemmTile {
   // c, a whole tile whose rows are whole cache lines, is written past the caches.
   bool streams = false;
   // Prefetched meanwhile, a little at a time, if not null: the next tile of C, and for each row of
-  // this tile `next_b_lines` cache lines of B.
+  // this tile `next_b_lines` cache lines of B, or columns of it.
   const float* next_c = nullptr;
   const float* next_b = nullptr;
   int64_t next_b_lines = 0;
+  NextColumns next_columns;
 };
 
 // Computes a tile of `rows` rows, 1 <= rows <= kTileRows, and `width` columns.

@@ -67,6 +67,7 @@ void Multiply(const IndexedProduct& product, float* panel) {
   const PackFunction pack = PackOf(product.b.run);
   PanelProduct panels;
   panels.pieces = product.a;
+  panels.pieces_depth = product.depth;
   panels.rows = product.rows;
   for (int64_t j = 0; j < product.columns; j += panels.width) {
     panels.width = PanelWidth(product.columns - j);
