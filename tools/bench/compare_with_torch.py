@@ -3,11 +3,11 @@
 
 Run, from anywhere, after building the demos:
 
-    bazel build //models/recipe //models/gpt //models/llama //models/lstm //models/vit //models/resnet
+    bazel build //models/recipe //models/gpt //models/llama //models/lstm //models/bert //models/vit //models/resnet
     tools/bench/compare_with_torch.py                                  # recipe and gpt, stages 0 to 3
     tools/bench/compare_with_torch.py --models recipe --stages 0,2 --rounds 5 --json /tmp/compare.json
     tools/bench/compare_with_torch.py --models gpt --stages 0 --dtypes f32,bf16
-    tools/bench/compare_with_torch.py --models llama,lstm,vit,resnet --stages 0 --compile --python /tmp/torch/bin/python
+    tools/bench/compare_with_torch.py --models llama,lstm,bert,vit,resnet --stages 0 --compile --python /tmp/torch/bin/python
     tools/bench/compare_with_torch.py --recipe "bazel run //models/recipe --"
     tools/bench/compare_with_torch.py --torch-only                     # the baselines alone
 
@@ -40,14 +40,15 @@ from typing import Any, Dict, List, Optional
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).resolve().parent / "torch_peer.py"
-DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "lstm": 16, "vit": 64, "resnet": 32}  # per rank
-TEXT_MODELS = ["gpt", "llama", "lstm"]
+DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "lstm": 16, "bert": 32, "vit": 64, "resnet": 32}  # per rank
+TEXT_MODELS = ["gpt", "llama", "lstm", "bert"]
 # What is measured is a step: no dropout, which the peers have not, and little of what comes after the last one.
 PROGRAMS = {
     "recipe": "bazel-bin/models/recipe/recipe",
     "gpt": "bazel-bin/models/gpt/gpt --preset mini",
     "llama": "bazel-bin/models/llama/llama --preset mini --eval-windows 1",
     "lstm": "bazel-bin/models/lstm/lstm --eval-windows 1",
+    "bert": "bazel-bin/models/bert/bert --preset mini --eval-windows 1",
     "vit": "bazel-bin/models/vit/vit --dropout 0",
     "resnet": "bazel-bin/models/resnet/resnet --preset resnet18 --frame 2 --train-images 6000 --test-images 64",
 }

@@ -202,6 +202,54 @@ class LstmLanguage(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+class BertLayer(nn.Module):
+    """A norm after each residual addition; attention that sees everything, with the exact GELU."""
+
+    def __init__(self, channels: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(channels, channels)
+        self.key = nn.Linear(channels, channels)
+        self.value = nn.Linear(channels, channels)
+        self.projection = nn.Linear(channels, channels)
+        self.norm1 = nn.LayerNorm(channels, eps=1e-12)
+        self.expand = nn.Linear(channels, hidden)
+        self.contract = nn.Linear(hidden, channels)
+        self.norm2 = nn.LayerNorm(channels, eps=1e-12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (self._by_head(project(x)) for project in (self.query, self.key, self.value))
+        mixed = F.scaled_dot_product_attention(q, k, v)
+        x = self.norm1(x + self.projection(mixed.transpose(1, 2).reshape(x.shape)))
+        return self.norm2(x + self.contract(F.gelu(self.expand(x))))
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        """(B, T, C) -> (B, H, T, D)"""
+        return x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
+
+
+class Bert(nn.Module):
+    """The head is tied to the token embedding; the loss is the mean cross-entropy of the hidden tokens."""
+
+    def __init__(self, layers: int, heads: int, channels: int, context: int, vocabulary: int) -> None:
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocabulary, channels)
+        self.position_embedding = nn.Embedding(context, channels)
+        self.norm = nn.LayerNorm(channels, eps=1e-12)
+        self.layers = nn.Sequential(*[BertLayer(channels, heads, 4 * channels) for _ in range(layers)])
+        self.transform = nn.Linear(channels, channels)
+        self.transform_norm = nn.LayerNorm(channels, eps=1e-12)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, tokens: Tensor, labels: Tensor) -> Tensor:
+        """tokens, labels: int64 (B, T), label -100 where nothing is hidden"""
+        x = self.token_embedding(tokens) + self.position_embedding.weight[: tokens.shape[1]]
+        x = self.layers(self.norm(x))
+        x = self.transform_norm(F.gelu(self.transform(x)))
+        logits = F.linear(x, self.token_embedding.weight, self.bias)
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+
 class VitBlock(nn.Module):
     """Pre-LN block whose attention sees everything, with the exact GELU."""
 

@@ -35,9 +35,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 RECIPE_DEPTH, RECIPE_WIDTH = 20, 2000
-DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "lstm": 16, "vit": 64, "resnet": 32}
-DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4, "llama": 1e-3, "lstm": 3e-3, "vit": 1e-3, "resnet": 0.1}
-DEFAULT_CONTEXT = {"gpt": 256, "llama": 256, "lstm": 64}  # tokens; the other models do not read text
+DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "lstm": 16, "bert": 32, "vit": 64, "resnet": 32}
+DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4, "llama": 1e-3, "lstm": 3e-3, "bert": 1e-3, "vit": 1e-3, "resnet": 0.1}
+DEFAULT_CONTEXT = {"gpt": 256, "llama": 256, "lstm": 64, "bert": 128}  # tokens; the other models do not read text
 RANK_ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 NUM_BATCHES = 4  # made before the clock starts, then used in turn
 
@@ -127,7 +127,7 @@ def train(args: argparse.Namespace) -> List[Dict[str, float]]:
     import torch
 
     make = {"recipe": make_recipe, "gpt": make_text_model, "llama": make_text_model, "lstm": make_text_model,
-            "vit": make_image_model, "resnet": make_image_model}
+            "bert": make_bert, "vit": make_image_model, "resnet": make_image_model}
     model, batches = make[args.model](args)
     if args.compile:
         model = torch.compile(model)
@@ -197,6 +197,21 @@ def make_text_model(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
     torch.manual_seed(args.seed + 1 + args.rank)
     tokens = torch.randint(args.vocabulary, (NUM_BATCHES, args.batch, args.context + 1))
     return model, [(t[:, :-1].contiguous(), t[:, 1:].contiguous()) for t in tokens]
+
+
+def make_bert(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
+    import torch
+    from torch_models import Bert
+
+    torch.manual_seed(args.seed)
+    model = Bert(4, 4, 256, args.context, args.vocabulary + 1)  # models/bert's preset mini; the last token is the mask
+    for param in model.parameters():
+        if param.dim() == 2:
+            torch.nn.init.normal_(param, std=0.02)
+    torch.manual_seed(args.seed + 1 + args.rank)
+    labels = torch.randint(args.vocabulary, (NUM_BATCHES, args.batch, args.context))
+    hidden = torch.rand(labels.shape).argsort(dim=2) < round(0.15 * args.context)
+    return model, list(zip(labels.masked_fill(hidden, args.vocabulary), labels.masked_fill(~hidden, -100)))
 
 
 def make_image_model(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
