@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/attention_head.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/query_heads.h"
 
 namespace zg {
 namespace {
@@ -70,7 +71,8 @@ class CachedAttention : public Kernel {
         num_sharing_(NumSharingHeads(shape_, spec.threads)) {}
 
   int64_t workspace_bytes() const override {
-    return WorkspaceBytes(num_sharing_, ScratchBytes<ForwardScratch>(shape_));
+    return WorkspaceBytes(num_sharing_, IsOneQuery(shape_) ? ScratchBytes<QueryScratch>(shape_)
+                                                           : ScratchBytes<ForwardScratch>(shape_));
   }
 
   Status Run(const KernelArguments& arguments) override {
@@ -79,26 +81,51 @@ class CachedAttention : public Kernel {
       ZG_RETURN_IF_ERROR(
           CheckStart("cached_attention", starts[b * start_stride_], shape_.queries, shape_.keys));
     }
-    const auto run = [&](int64_t b, int64_t g, const ForwardScratch& scratch) {
-      AttentionShape there = shape_;  // without the rows after the last query
-      there.keys = starts[b * start_stride_] + shape_.queries;
-      PackKeys(there, KeysIn(arguments.inputs[1], there, b, g),
-               KeysIn(arguments.inputs[2], there, b, g), scratch);
-      for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
-        RunHead(there, {there, arguments.inputs[0], there.q, b, h},
-                HeadOptions(there, arguments, b, h), scratch,
-                {there, arguments.outputs[0], there.out, b, h}, nullptr);
-      }
-    };
-    ForKeyHeads<ForwardScratch>(shape_, arguments, num_sharing_, run);
+    if (IsOneQuery(shape_)) {
+      RunQuery(arguments);
+    } else {
+      RunBlocks(arguments);
+    }
     return Status::Ok();
   }
 
  private:
-  static HeadInput KeysIn(const void* cache, const AttentionShape& there, int64_t batch,
+  void RunQuery(const KernelArguments& arguments) {
+    const auto run = [&](int64_t b, int64_t g, const QueryScratch& scratch) {
+      const AttentionShape seen = SeenBy(arguments, b);
+      const int64_t first = g * shape_.group();
+      RunQueryHeads(seen, {seen, arguments.inputs[0], seen.q, b, first},
+                    KeysIn(arguments.inputs[1], seen, b, g),
+                    KeysIn(arguments.inputs[2], seen, b, g), scratch,
+                    {seen, arguments.outputs[0], seen.out, b, first});
+    };
+    ForKeyHeads<QueryScratch>(shape_, arguments, num_sharing_, run);
+  }
+
+  void RunBlocks(const KernelArguments& arguments) {
+    const auto run = [&](int64_t b, int64_t g, const ForwardScratch& scratch) {
+      const AttentionShape seen = SeenBy(arguments, b);
+      PackKeys(seen, KeysIn(arguments.inputs[1], seen, b, g),
+               KeysIn(arguments.inputs[2], seen, b, g), scratch);
+      for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
+        RunHead(seen, {seen, arguments.inputs[0], seen.q, b, h}, HeadOptions(seen, arguments, b, h),
+                scratch, {seen, arguments.outputs[0], seen.out, b, h}, nullptr);
+      }
+    };
+    ForKeyHeads<ForwardScratch>(shape_, arguments, num_sharing_, run);
+  }
+
+  // Without the rows after the last query.
+  AttentionShape SeenBy(const KernelArguments& arguments, int64_t batch) const {
+    AttentionShape seen = shape_;
+    seen.keys = arguments.input<int64_t>(3)[batch * start_stride_] + shape_.queries;
+    return seen;
+  }
+
+  static HeadInput KeysIn(const void* cache, const AttentionShape& seen, int64_t batch,
                           int64_t head) {
-    HeadInput keys(there, cache, there.k, batch, head);
-    keys.positions = there.keys;
+    HeadInput keys(seen, cache, seen.k, batch, head);
+    keys.positions = seen.keys;
     return keys;
   }
 
