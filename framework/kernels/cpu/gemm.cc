@@ -26,7 +26,7 @@ constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
 // Columns of a product in parts, whose sums take as many blocks of the scratch.
 constexpr int64_t kPartedColumns = 512;
 
-constexpr int64_t kFewRows = kMaxPanelWidth;
+constexpr int64_t kFewRows = 64;
 constexpr int64_t kFewRowsDepth = 48;
 // Of B stored by columns: all of A that is packed at once, and a panel, which should stay in the
 // first-level cache.
