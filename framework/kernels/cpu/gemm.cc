@@ -16,10 +16,9 @@
 namespace zg {
 namespace {
 
-// A product with so few k is bound by the stores to C, which should go along its rows.
-constexpr int64_t kShortDepth = 64;
-// So large a C would leave the caches before it is read, so it is written past them, which saves
-// fetching it first.
+// So large a C would leave the caches before it is read. With so few k a product is bound by the
+// stores to it, which then go along its rows, in f32 past the caches, which saves fetching it first.
+constexpr int64_t kShortDepth = 48;
 constexpr int64_t kStreamedBytes = int64_t{4} << 20;
 constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
 
@@ -96,7 +95,7 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
                               sizes.k % (num_parts * sizes.parts.groups) == 0),
            "a sum over {} k in {} parts of {} groups", sizes.k, num_parts, sizes.parts.groups);
   if (runs_blocks()) {
-    block_m_ = EvenBlock(sizes.m, sizes.k > kShortDepth ? method.max_rows : method.row_unit,
+    block_m_ = EvenBlock(sizes.m, is_bound_by_stores() ? method.row_unit : method.max_rows,
                          method.row_unit);
     block_k_ =
         EvenBlock(num_parts > 1 ? run_of_part() : sizes.k, method.max_depth, method.depth_unit);
@@ -110,6 +109,11 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
     block_k_ = EvenBlock(sizes.k, sizes.transpose_b ? kFewRowsTransposedDepth : kFewRowsDepth, 1);
   }
   depths_ = Depths();
+}
+
+bool Gemm::is_bound_by_stores() const {
+  return sizes_.k <= kShortDepth && sizes_.m * sizes_.n * SizeOf(sizes_.dtype) >=
+                                        (is_f32() ? kStreamedBytes : kStreamedHalfBytes);
 }
 
 bool Gemm::runs_blocks() const {
@@ -192,8 +196,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   const int64_t c_bytes = sizes_.m * sizes_.n * element_bytes;
   const bool may_stream = whole_lines && operands.terms.addend == nullptr;
   const bool is_in_parts = sizes_.parts.count > 1;
-  product.streams = is_f32() && sizes_.k <= kShortDepth && c_bytes >= kStreamedBytes &&
-                    may_stream && !is_in_parts;
+  product.streams = is_f32() && is_bound_by_stores() && may_stream && !is_in_parts;
   const bool rounding_streams = !is_f32() && c_bytes >= kStreamedHalfBytes && may_stream &&
                                 sizes_.n * element_bytes % (kLineFloats * sizeof(float)) == 0;
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {

@@ -91,6 +91,7 @@ class Gemm {
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
   bool runs_blocks() const;
+  bool is_bound_by_stores() const;
   int64_t run_of_part() const { return sizes_.k / (sizes_.parts.count * sizes_.parts.groups); }
   std::vector<Depth> Depths() const;
   // Sums of parts beside those in C: blocks of the scratch with all rows of a block of columns.

@@ -67,8 +67,10 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
     tile.row = product.row;
     tile.column = product.column + j;
     tile.streams = product.streams && tile.columns == panel.width;
-    tile.next_b = tile.b + panel.width * steps;
-    tile.next_b_lines = CeilDiv(panel.width * steps, kLineFloats * product.rows);
+    if (!product.streams) {
+      tile.next_b = tile.b + panel.width * steps;
+      tile.next_b_lines = CeilDiv(panel.width * steps, kLineFloats * product.rows);
+    }
     panel.next_c = tile.c + panel.width;
     MultiplyPanel<kCompute>(panel);
   }

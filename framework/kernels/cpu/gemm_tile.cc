@@ -121,7 +121,10 @@ HWY_INLINE void Block(const GemmTile& tile) {
   const float* HWY_RESTRICT b = tile.b;
   const float* next_b = tile.next_b != nullptr ? tile.next_b : tile.b;
   int64_t k = 0;
-  for (int section = 0; section < kRows; ++section) {
+  const bool prefetches =
+      tile.next_c != nullptr || tile.next_b != nullptr || tile.next_columns.begin != nullptr;
+  const int num_sections = prefetches ? kRows : 1;
+  for (int section = 0; section < num_sections; ++section) {
     for (int64_t j = 0; tile.next_c != nullptr && j < kWidth; j += kLineFloats) {
       hwy::Prefetch(tile.next_c + section * tile.c_stride + j);
     }
@@ -130,7 +133,7 @@ HWY_INLINE void Block(const GemmTile& tile) {
       next_b += kLineFloats;
     }
     if (tile.next_columns.begin != nullptr) PrefetchColumns(tile.next_columns, section);
-    const int64_t end = tile.depth * (section + 1) / kRows;
+    const int64_t end = tile.depth * (section + 1) / num_sections;
     for (; k < end; ++k) {
       FloatVector row[kVectors];
       for (int v = 0; v < kVectors; ++v) {
