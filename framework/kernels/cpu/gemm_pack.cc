@@ -70,6 +70,15 @@ void SpreadRows(const T* b, int64_t stride, int64_t depth, int64_t columns, floa
   Multiversion([=]() ZG_VERSION { SpreadRowsOf(b, stride, depth, columns, panels); });
 }
 
+ZG_INLINE Lanes FirstHalves(Lanes a, Lanes b) {
+  return __builtin_shuffle(a, b,
+                           LaneIndices{0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23});
+}
+ZG_INLINE Lanes LastHalves(Lanes a, Lanes b) {
+  return __builtin_shuffle(
+      a, b, LaneIndices{8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31});
+}
+
 // Copies eight rows of a; prefetches the next eight meanwhile.
 template <typename T>
 ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float* piece) {
@@ -87,13 +96,10 @@ ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float
     ExchangeQuarters<2>(rows);
     ExchangeQuarters<1>(rows);
     // Vector i now holds the eight elements of k + i, then those of k + i + 8.
-#pragma GCC unroll 8
-    for (int i = 0; i < kTileRows; ++i) {
-      float both[kLanes];
-      StoreLanes(rows[i], both);
-      std::memcpy(piece + (k + i) * kTileRows, both, kTileRows * sizeof(float));
-      std::memcpy(piece + (k + i + kTileRows) * kTileRows, both + kTileRows,
-                  kTileRows * sizeof(float));
+#pragma GCC unroll 4
+    for (int i = 0; i < kTileRows; i += 2) {
+      StoreLanes(FirstHalves(rows[i], rows[i + 1]), piece + (k + i) * kTileRows);
+      StoreLanes(LastHalves(rows[i], rows[i + 1]), piece + (k + i + kTileRows) * kTileRows);
     }
   }
   for (; k < depth; ++k) {
