@@ -286,6 +286,13 @@ FamilyCases AttentionOptionCases() {
   family.bench = {
       Sized("dot_product_attention", "llama", {q, k, k}, causal),
       Sized("dot_product_attention_grad", "llama", {q, q, k, k, q, F32({8, 6, 256})}, causal, {5})};
+  const InputSpec patches = F32({64, 50, 128});
+  const ir::Attributes whole = {
+      {"heads", int64_t{4}}, {"key_heads", int64_t{4}}, {"causal", false}};
+  family.bench.push_back(Sized("dot_product_attention", "vit", {patches, patches, patches}, whole));
+  family.bench.push_back(Sized("dot_product_attention_grad", "vit",
+                               {patches, patches, patches, patches, patches, F32({64, 4, 50})},
+                               whole, {5}));
   return family;
 }
 
