@@ -27,8 +27,8 @@ constexpr int64_t kPartedColumns = 512;
 
 constexpr int64_t kFewRows = 64;
 constexpr int64_t kFewRowsDepth = 48;
-// Of B stored by columns: all of A that is packed at once, and a panel, which should stay in the
-// first-level cache.
+// With B stored by columns: A is packed this deep, so that it stays in the second-level cache, and a
+// panel this deep, so that it stays in the first-level cache.
 constexpr int64_t kFewRowsTransposedDepth = 2048;
 constexpr int64_t kShortPanelDepth = 64;
 
