@@ -286,13 +286,17 @@ FamilyCases AttentionOptionCases() {
   family.bench = {
       Sized("dot_product_attention", "llama", {q, k, k}, causal),
       Sized("dot_product_attention_grad", "llama", {q, q, k, k, q, F32({8, 6, 256})}, causal, {5})};
-  const InputSpec patches = F32({64, 50, 128});
   const ir::Attributes whole = {
       {"heads", int64_t{4}}, {"key_heads", int64_t{4}}, {"causal", false}};
-  family.bench.push_back(Sized("dot_product_attention", "vit", {patches, patches, patches}, whole));
-  family.bench.push_back(Sized("dot_product_attention_grad", "vit",
-                               {patches, patches, patches, patches, patches, F32({64, 4, 50})},
-                               whole, {5}));
+  const auto add_whole_bench = [&](const std::string& label, const Shape& shape) {
+    const InputSpec rows = F32(shape);
+    const InputSpec sums = F32({shape.dim(0), 4, shape.dim(1)});
+    family.bench.push_back(Sized("dot_product_attention", label, {rows, rows, rows}, whole));
+    family.bench.push_back(Sized("dot_product_attention_grad", label,
+                                 {rows, rows, rows, rows, rows, sums}, whole, {5}));
+  };
+  add_whole_bench("vit", {64, 50, 128});
+  add_whole_bench("bert", {32, 128, 256});
   return family;
 }
 

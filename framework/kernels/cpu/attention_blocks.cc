@@ -6,9 +6,12 @@ namespace zg {
 namespace {
 
 // Products over positions take two units of depth, if a unit is more than one position: with less
-// depth, loads and stores of the sums would outweigh the additions.
-int64_t PositionsOfBlock(const GemmMethod& method) {
-  return RoundUp(std::max(kScoreColumn, 2 * method.depth_unit), kScoreColumn);
+// depth, loads and stores of the sums would outweigh the additions. Blocks are larger where none is
+// skipped.
+int64_t PositionsOfBlock(const AttentionCall& call, const GemmMethod& method) {
+  const int64_t least = RoundUp(std::max(kScoreColumn, 2 * method.depth_unit), kScoreColumn);
+  const bool skips_blocks = call.causal || call.window > 0;
+  return skips_blocks ? least : std::max(least, 2 * kScoreColumn);
 }
 
 // The number of positions of the block from `begin` on.
@@ -19,7 +22,9 @@ int64_t BlockOf(const AttentionShape& shape, const HeadInput& head, int64_t begi
 }  // namespace
 
 AttentionShape::AttentionShape(const ir::OpCall& call, bool is_gradient, const GemmMethod& products)
-    : AttentionCall(call, is_gradient), method(&products), block(PositionsOfBlock(products)) {}
+    : AttentionCall(call, is_gradient),
+      method(&products),
+      block(PositionsOfBlock(*this, products)) {}
 
 int64_t AttentionShape::end_key(int64_t begin) const {
   const int64_t last = begin + num_queries(begin) - 1 + offset();  // position of the last query

@@ -176,7 +176,7 @@ void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
   column.stride = shape.block;
   column.scale = is_plain ? shape.scale : 1.0f;
   column.gradient_scale = shape.scale;
-  for (int64_t first = 0; first < shape.block; first += kColumn) {
+  for (int64_t first = 0; first < shape.num_queries(begin); first += kColumn) {
     const bool cuts = shape.causal && is_plain;
     column.open = cuts ? std::min(begin + first + shape.offset(), column.keys) : column.keys;
     column.seen = std::min(column.open + kColumn, column.keys);
