@@ -13,5 +13,6 @@ namespace zg {
 std::unique_ptr<Kernel> MakeAttention(const KernelSpec& spec, const GemmMethod& method);
 std::unique_ptr<Kernel> MakeAttentionGrad(const KernelSpec& spec, const GemmMethod& method);
 std::unique_ptr<Kernel> MakeAttentionBiasGrad(const KernelSpec& spec, const GemmMethod& method);
+std::unique_ptr<Kernel> MakeCachedAttention(const KernelSpec& spec, const GemmMethod& method);
 
 }  // namespace zg

@@ -1,7 +1,9 @@
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "framework/kernels/cache_call.h"
+#include "framework/kernels/cpu/attention.h"
 #include "framework/kernels/cpu/attention_head.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -64,9 +66,8 @@ class PositionIds : public Kernel {
 // 0, and keys that a query does not see add zeros there.
 class CachedAttention : public Kernel {
  public:
-  explicit CachedAttention(const KernelSpec& spec)
-      : shape_(LikeAttention(spec.call), /*is_gradient=*/false,
-               FastestGemmMethod(spec.outputs[0].dtype)),
+  CachedAttention(const KernelSpec& spec, const GemmMethod& method)
+      : shape_(LikeAttention(spec.call), /*is_gradient=*/false, method),
         start_stride_(CacheCall::StartStride(spec.call.inputs[3])),
         num_sharing_(NumSharingHeads(shape_, spec.threads)) {}
 
@@ -134,13 +135,22 @@ class CachedAttention : public Kernel {
   const int num_sharing_;
 };
 
+StatusOr<std::unique_ptr<Kernel>> MakeFastest(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  return MakeCachedAttention(spec, FastestGemmMethod(spec.outputs[0].dtype));
+}
+
 }  // namespace
+
+std::unique_ptr<Kernel> MakeCachedAttention(const KernelSpec& spec, const GemmMethod& method) {
+  return std::make_unique<CachedAttention>(spec, method);
+}
 
 void RegisterCacheKernels(KernelRegistry& registry) {
   registry.Register("cached_rows", MakeKernel<WriteRows>);
   registry.Register("write_rows", MakeKernel<WriteRows>);
   registry.Register("position_ids", MakeKernel<PositionIds>);
-  registry.Register("cached_attention", MakeKernel<CachedAttention>);
+  registry.Register("cached_attention", MakeFastest);
 }
 
 }  // namespace zg

@@ -1,7 +1,6 @@
 #include "framework/kernels/cpu/query_heads.h"
 
-#include "framework/kernels/cpu/gemm_pack.h"
-#include "framework/kernels/cpu/gemm_panels.h"
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/vector_math.h"
@@ -25,63 +24,81 @@ float SoftmaxRow(float scale, int64_t keys, float* row) {
   return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(scale, keys, row); });
 }
 
-void Scale(float factor, int64_t count, float* row) {
+void ScaleRow(float factor, int64_t count, float* row) {
   Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) row[i] *= factor;
   });
 }
 
-// Calls set_b(column, tile) for every panel of the product of `rows` packed rows, which sets the
-// tile's panel of B, and multiplies with it.
-template <typename SetB>
-void MultiplyPanels(const float* pieces, int64_t rows, int64_t depth, int64_t columns, float* c,
-                    int64_t c_stride, const SetB& set_b) {
-  PanelProduct product;
-  product.pieces = pieces;
-  product.pieces_depth = depth;
-  product.rows = rows;
-  for (int64_t column = 0; column < columns; column += product.width) {
-    product.width = PanelWidth(columns - column);
-    product.next_c = c + column + product.width;
-    GemmTile& tile = product.tile;
-    tile.a_stride = kTileRows;
-    tile.b_stride = product.width;
-    tile.c = c + column;
-    tile.c_stride = c_stride;
-    tile.depth = depth;
-    tile.columns = std::min(product.width, columns - column);
-    set_b(column, tile);
-    MultiplyPanel<ComputeTile>(product);
+void PrefetchRows(const HeadInput& head, int64_t begin, int64_t count, int64_t bytes) {
+  constexpr int64_t kLineBytes = 64;
+  for (int64_t i = begin; i < std::min(begin + count, head.positions); ++i) {
+    const auto* const row = static_cast<const char*>(head.At(i));
+    for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(row + at);
   }
+}
+
+// Calls body(key, count) for every part of the keys.
+template <typename Body>
+void ForParts(int64_t keys, const Body& body) {
+  for (int64_t key = 0; key < keys; key += kPartKeys) body(key, std::min(kPartKeys, keys - key));
 }
 
 }  // namespace
 
 void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadInput& k,
                    const HeadInput& v, const QueryScratch& scratch, const HeadOutput& out) {
+  const GemmMethod& method = *shape.method;
   const int64_t heads = shape.group();
   const int64_t size = shape.head_size;
-  const auto* const keys = static_cast<const float*>(k.data);
-  const auto* const values = static_cast<const float*>(v.data);
-  auto* const results = static_cast<float*>(out.data);
-  PackPieces(static_cast<const float*>(q.data), size, size, heads, scratch.queries);
-  MultiplyPanels(scratch.queries, heads, size, shape.keys, scratch.weights, shape.keys,
-                 [&](int64_t key, GemmTile& tile) {
-                   PackTransposedPanels(keys + key * k.stride, k.stride, tile.b_stride * k.stride,
-                                        size, tile.columns, scratch.panel);
-                   tile.b = scratch.panel;
-                 });
+  const int64_t element_bytes = SizeOf(shape.dtype);
+  const int64_t stride = scratch.score_stride;
+
+  method.pack_a({q.data, size, true, heads, size}, scratch.queries);
+  BlockProduct product;
+  product.b = scratch.part;
+  product.rows = heads;
+  product.a = scratch.queries;
+  product.c_stride = stride;
+  product.depth = size;
+  ForParts(shape.keys, [&](int64_t key, int64_t count) {
+    method.pack_b({k.At(key), k.stride, true, count, size}, scratch.part);
+    PrefetchRows(k, key + kPartKeys, kPartKeys, size * element_bytes);
+    product.columns = count;
+    product.c = scratch.scores + key;
+    method.multiply(product);
+  });
+
+  PrefetchRows(v, 0, kPartKeys, size * element_bytes);
+  auto* const weights = reinterpret_cast<char*>(scratch.weights);
   for (int64_t h = 0; h < heads; ++h) {
-    scratch.sums[h] = SoftmaxRow(shape.scale, shape.keys, scratch.weights + h * shape.keys);
+    float* const row = scratch.scores + h * stride;
+    scratch.weight_sums[h] = SoftmaxRow(shape.scale, shape.keys, row);
+    if (shape.dtype == DType::kF32) continue;
+    ConvertFloats(DType::kF32, row, shape.dtype, weights + h * stride * element_bytes, shape.keys);
   }
-  PackPieces(scratch.weights, shape.keys, shape.keys, heads, scratch.packed_weights);
-  MultiplyPanels(scratch.packed_weights, heads, shape.keys, size, results, size,
-                 [&](int64_t channel, GemmTile& tile) {
-                   tile.b = values + channel;
-                   tile.b_stride = v.stride;
-                 });
-  for (int64_t h = 0; h < heads; ++h) Scale(1.0f / scratch.sums[h], size, results + h * size);
+
+  product.a = scratch.packed_weights;
+  product.c = scratch.sums;
+  product.c_stride = scratch.sum_stride;
+  product.columns = size;
+  ForParts(shape.keys, [&](int64_t key, int64_t count) {
+    method.pack_a({weights + key * element_bytes, stride, true, heads, count},
+                  scratch.packed_weights);
+    method.pack_b({v.At(key), v.stride, false, size, count}, scratch.part);
+    PrefetchRows(v, key + kPartKeys, kPartKeys, size * element_bytes);
+    product.depth = count;
+    product.continues = key > 0;
+    method.multiply(product);
+  });
+
+  for (int64_t h = 0; h < heads; ++h) {
+    float* const row = scratch.sums + h * scratch.sum_stride;
+    ScaleRow(1.0f / scratch.weight_sums[h], size, row);
+    void* const to = static_cast<char*>(out.data) + h * size * element_bytes;
+    ConvertFloats(DType::kF32, row, shape.dtype, to, size);
+  }
 }
 
 }  // namespace zg

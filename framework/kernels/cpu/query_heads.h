@@ -1,6 +1,6 @@
-// Attention of one query, the step that decodes a token, in f32. Bits are those of attention_head.h,
-// but keys and values are read in place, once for all heads of queries that use them: memory
-// bandwidth decides here.
+// Attention of one query, the step that decodes a token, with the bits of attention_head.h. Each head
+// of keys and values is packed once, in parts that stay in the first-level cache, for all heads of
+// queries that use it: memory bandwidth decides here.
 #pragma once
 
 #include "framework/kernels/cpu/attention_blocks.h"
@@ -8,29 +8,41 @@
 
 namespace zg {
 
-// Whether RunQueryHeads can compute it; rows of other sizes cannot be read in place.
 inline bool IsOneQuery(const AttentionShape& shape) {
-  return shape.queries == 1 && shape.is_plain() && shape.dtype == DType::kF32 &&
-         shape.head_size % kPanelUnit == 0;
+  return shape.queries == 1 && shape.is_plain();
 }
 
-// Matrices have a row for each head of queries in the group.
+// Keys of a part: whole units of every method, and not more than the first-level cache holds.
+inline constexpr int64_t kPartKeys = 64;
+
+// Matrices have a row for each head of queries in the group, and are padded to whole units.
 struct QueryScratch {
+  int64_t score_stride;
+  int64_t sum_stride;
   float* queries;  // packed
-  float* panel;    // of keys
-  float* weights;
+  float* part;     // of keys or values, packed
+  float* scores;
+  float* weights;  // rounded in 16 bits, else in the place of the scores
   float* packed_weights;
-  float* sums;  // of weights
+  float* sums;
+  float* weight_sums;
 
   QueryScratch(const AttentionShape& shape, Carver& carver)
-      : queries(carver.Take(RoundUp(shape.group(), kTileRows) * shape.head_size)),
-        panel(carver.Take(kMaxPanelWidth * shape.head_size)),
-        weights(carver.Take(shape.group() * shape.keys)),
-        packed_weights(carver.Take(RoundUp(shape.group(), kTileRows) * shape.keys)),
-        sums(carver.Take(shape.group())) {}
+      : score_stride(RoundUp(shape.keys, kPartKeys)),
+        sum_stride(shape.sum_stride()),
+        queries(carver.Take(shape.method->PackedASize(shape.group(), shape.head_size))),
+        part(carver.Take(std::max(shape.method->PackedBSize(kPartKeys, shape.head_size),
+                                  shape.method->PackedBSize(shape.head_size, kPartKeys)))),
+        scores(carver.Take(RoundUp(shape.group(), shape.method->row_unit) * score_stride)),
+        weights(shape.dtype == DType::kF32 ? scores
+                                           : carver.Take(shape.group() * score_stride / 2)),
+        packed_weights(carver.Take(shape.method->PackedASize(shape.group(), kPartKeys))),
+        sums(carver.Take(RoundUp(shape.group(), shape.method->row_unit) * sum_stride)),
+        weight_sums(carver.Take(shape.group())) {}
 };
 
-// `q` and `out` are those of the group's first head; the other heads lie behind it.
+// Must be called within a GemmScope. `q` and `out` are those of the group's first head; the other
+// heads lie behind it.
 void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadInput& k,
                    const HeadInput& v, const QueryScratch& scratch, const HeadOutput& out);
 
