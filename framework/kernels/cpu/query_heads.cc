@@ -1,5 +1,7 @@
 #include "framework/kernels/cpu/query_heads.h"
 
+#include <algorithm>
+
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"

@@ -3,6 +3,9 @@
 // queries that use it: memory bandwidth decides here.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "framework/kernels/cpu/attention_blocks.h"
 #include "framework/kernels/cpu/attention_scratch.h"
 
