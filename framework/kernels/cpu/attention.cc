@@ -57,6 +57,7 @@ std::unique_ptr<Kernel> MakeAttention(const KernelSpec& spec, const GemmMethod& 
 void RegisterAttentionKernels(KernelRegistry& registry) {
   registry.Register("attention", ByFastestMethod<MakeAttention>);
   registry.Register("attention_grad", ByFastestMethod<MakeAttentionGrad>);
+  registry.Register("cached_attention", ByFastestMethod<MakeCachedAttention>);
   for (const std::string name : {"dot_product_attention", "dropout_attention"}) {
     registry.Register(name, ByFastestMethod<MakeAttention>);
     registry.Register(name + "_grad", ByFastestMethod<MakeAttentionGrad>);

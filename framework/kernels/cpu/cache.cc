@@ -5,7 +5,6 @@
 #include "framework/kernels/cache_call.h"
 #include "framework/kernels/cpu/attention.h"
 #include "framework/kernels/cpu/attention_head.h"
-#include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/query_heads.h"
 
@@ -135,11 +134,6 @@ class CachedAttention : public Kernel {
   const int num_sharing_;
 };
 
-StatusOr<std::unique_ptr<Kernel>> MakeFastest(const KernelSpec& spec) {
-  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
-  return MakeCachedAttention(spec, FastestGemmMethod(spec.outputs[0].dtype));
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> MakeCachedAttention(const KernelSpec& spec, const GemmMethod& method) {
@@ -150,7 +144,6 @@ void RegisterCacheKernels(KernelRegistry& registry) {
   registry.Register("cached_rows", MakeKernel<WriteRows>);
   registry.Register("write_rows", MakeKernel<WriteRows>);
   registry.Register("position_ids", MakeKernel<PositionIds>);
-  registry.Register("cached_attention", MakeFastest);
 }
 
 }  // namespace zg

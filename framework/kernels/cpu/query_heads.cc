@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/kernels/cpu/attention_rows.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -24,13 +25,6 @@ ZG_INLINE float SoftmaxRowOf(float scale, int64_t keys, float* row) {
 }
 float SoftmaxRow(float scale, int64_t keys, float* row) {
   return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(scale, keys, row); });
-}
-
-void ScaleRow(float factor, int64_t count, float* row) {
-  Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) row[i] *= factor;
-  });
 }
 
 void PrefetchRows(const HeadInput& head, int64_t begin, int64_t count, int64_t bytes) {
@@ -81,9 +75,14 @@ void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadIn
     ConvertFloats(DType::kF32, row, shape.dtype, weights + h * stride * element_bytes, shape.keys);
   }
 
+  HeadOutput rows = out;  // of the heads, one behind the other
+  rows.positions = heads;
+  rows.stride = size;
+  rows.row_bytes = size * element_bytes;
+  HeadSums sums(shape, rows, 0, scratch.sums);
   product.a = scratch.packed_weights;
-  product.c = scratch.sums;
-  product.c_stride = scratch.sum_stride;
+  product.c = sums.rows;
+  product.c_stride = sums.stride;
   product.columns = size;
   ForParts(shape.keys, [&](int64_t key, int64_t count) {
     method.pack_a({weights + key * element_bytes, stride, true, heads, count},
@@ -95,11 +94,8 @@ void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadIn
     method.multiply(product);
   });
 
-  for (int64_t h = 0; h < heads; ++h) {
-    float* const row = scratch.sums + h * scratch.sum_stride;
-    ScaleRow(1.0f / scratch.weight_sums[h], size, row);
-    void* const to = static_cast<char*>(out.data) + h * size * element_bytes;
-    ConvertFloats(DType::kF32, row, shape.dtype, to, size);
+  for (int64_t h = 0; h < heads; h += shape.block, sums.rows += shape.block * sums.stride) {
+    WriteRows(shape, sums, scratch.weight_sums + h, h, rows);
   }
 }
 

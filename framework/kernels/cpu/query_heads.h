@@ -21,18 +21,16 @@ inline constexpr int64_t kPartKeys = 64;
 // Matrices have a row for each head of queries in the group, and are padded to whole units.
 struct QueryScratch {
   int64_t score_stride;
-  int64_t sum_stride;
   float* queries;  // packed
   float* part;     // of keys or values, packed
   float* scores;
   float* weights;  // rounded in 16 bits, else in the place of the scores
   float* packed_weights;
-  float* sums;
+  float* sums;  // in 16 bits; in f32 they are in the result
   float* weight_sums;
 
   QueryScratch(const AttentionShape& shape, Carver& carver)
       : score_stride(RoundUp(shape.keys, kPartKeys)),
-        sum_stride(shape.sum_stride()),
         queries(carver.Take(shape.method->PackedASize(shape.group(), shape.head_size))),
         part(carver.Take(std::max(shape.method->PackedBSize(kPartKeys, shape.head_size),
                                   shape.method->PackedBSize(shape.head_size, kPartKeys)))),
@@ -40,7 +38,10 @@ struct QueryScratch {
         weights(shape.dtype == DType::kF32 ? scores
                                            : carver.Take(shape.group() * score_stride / 2)),
         packed_weights(carver.Take(shape.method->PackedASize(shape.group(), kPartKeys))),
-        sums(carver.Take(RoundUp(shape.group(), shape.method->row_unit) * sum_stride)),
+        sums(
+            carver.Take(shape.dtype == DType::kF32
+                            ? 0
+                            : RoundUp(shape.group(), shape.method->row_unit) * shape.sum_stride())),
         weight_sums(carver.Take(shape.group())) {}
 };
 
