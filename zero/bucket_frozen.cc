@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "framework/ir/builder.h"
+#include "framework/passes/sixteen_bit_casts.h"
 #include "zero/flat_bucket.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
 namespace {
 
-// The dtype in which the model reads the parameter: a 16-bit type if it reads only casts to that
-// type.
+// The dtype in which the model reads the parameter.
 DType ReadDType(const ir::Value& parameter) {
-  const DType own = parameter.type.dtype;
-  DType read = own;
-  for (const ir::Node* user : parameter.users) {
-    if (user->op->traits.kind != ir::OpKind::kCast) return own;
-    const DType dtype = user->outputs[0]->type.dtype;
-    if (!IsFloat(dtype) || (read != own && read != dtype)) return own;
-    read = dtype;
-  }
-  return read;
+  const std::vector<ir::Node*> casts = SixteenBitCastsOf(parameter);
+  return casts.empty() ? parameter.type.dtype : casts[0]->outputs[0]->type.dtype;
 }
 
 struct Bucket {

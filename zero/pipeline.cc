@@ -21,6 +21,7 @@
 #include "framework/passes/place_parameters.h"
 #include "framework/passes/place_results.h"
 #include "framework/passes/recompute.h"
+#include "framework/passes/round_weights.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
 #include "framework/passes/zero_stage.h"
@@ -81,6 +82,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                    PatternsOf(options.recompute));  // before bucketing: views serve copies too
     Add<optim::AppendUpdate>(&passes, *update);
     if (is_mixed) Add<MasterWeights>(&passes);
+  } else if (is_mixed) {
+    Add<RoundWeights>(&passes);
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   Add<PlaceParameters>(&passes,

@@ -1,26 +1,10 @@
 #include "framework/passes/master_weights.h"
 
-#include <algorithm>
-
 #include "framework/ir/builder.h"
+#include "framework/passes/sixteen_bit_casts.h"
 
 namespace zg {
 namespace {
-
-// The casts to one 16-bit type through which the model reads the parameter; empty if it is read in
-// another dtype as well.
-std::vector<ir::Node*> CastsOf(const ir::Value& parameter) {
-  std::vector<ir::Node*> casts;
-  for (ir::Node* user : parameter.users) {
-    if (user->section->kind == ir::SectionKind::kUpdate) continue;
-    if (user->op->traits.kind != ir::OpKind::kCast) return {};
-    const DType dtype = user->outputs[0]->type.dtype;
-    const bool is_same = casts.empty() || dtype == casts[0]->outputs[0]->type.dtype;
-    if (!IsFloat(dtype) || dtype == DType::kF32 || !is_same) return {};
-    casts.push_back(user);
-  }
-  return casts;
-}
 
 Status KeepCopy(ir::Graph& graph, ir::Node* update, const std::vector<ir::Node*>& casts) {
   ir::Value* master = update->inputs[0];
@@ -60,7 +44,7 @@ StatusOr<bool> MasterWeights::Run(ir::Graph& graph) const {
   bool changed = false;
   for (ir::Node* update : std::vector<ir::Node*>(graph.section(ir::SectionKind::kUpdate)->nodes)) {
     if (update->op->traits.kind != ir::OpKind::kUpdate) continue;
-    const std::vector<ir::Node*> casts = CastsOf(*update->inputs[0]);
+    const std::vector<ir::Node*> casts = SixteenBitCastsOf(*update->inputs[0]);
     if (casts.empty()) continue;
     ZG_RETURN_IF_ERROR(KeepCopy(graph, update, casts));
     changed = true;

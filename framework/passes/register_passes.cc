@@ -22,6 +22,7 @@
 #include "framework/passes/place_parameters.h"
 #include "framework/passes/place_results.h"
 #include "framework/passes/recompute.h"
+#include "framework/passes/round_weights.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
 
@@ -122,6 +123,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
+  add(SimplePass<RoundWeights>("Keep the parameters of a graph that does not train in 16 bits."));
   add(MixedPrecisionDef());
   add(OverlapCommunicationDef());
   add(RulesPass<PlaceParameters>(

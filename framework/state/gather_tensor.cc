@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/base/check.h"
+#include "framework/state/widened_values.h"
 
 namespace zg {
 namespace {
@@ -21,13 +22,7 @@ StatusOr<std::vector<float>> ReadValues(const Executor& executor, const std::byt
   ZG_ASSIGN_OR_RETURN(
       const std::byte* const read,
       executor.device().Read(data + first * element_bytes, count * element_bytes, &scratch));
-  if (dtype == DType::kU8) {
-    const auto* const codes = reinterpret_cast<const uint8_t*>(read);
-    return std::vector<float>(codes, codes + count);
-  }
-  std::vector<float> values(count);
-  std::memcpy(values.data(), read, count * kFloatBytes);
-  return values;
+  return WidenedValues(dtype, read, count);
 }
 
 // The part of elements [begin, end) that this rank contributes.
@@ -89,8 +84,6 @@ Status ForEachChunk(const Executor& executor, const std::byte* data,
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit) {
   const DType dtype = tensor.type.dtype;
-  ZG_CHECK(dtype == DType::kF32 || dtype == DType::kU8, "{} is neither in f32 nor in u8",
-           tensor.name);
   const int64_t elements = tensor.type.shape.num_elements();
   ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
   if (!IsWholeOnEveryRank(executor.graph(), tensor)) {

@@ -16,7 +16,7 @@ namespace zg {
 // Elements [begin, begin + count) of the tensor, flat.
 using ChunkVisitor = std::function<void(int64_t begin, const float* values, int64_t count)>;
 
-// Visits the elements of a stored tensor in order, as f32 or u8. Every rank must call this, in the
+// Visits the elements of a stored tensor in order. Every rank must call this, in the
 // same order; every rank sees all of them. `purpose` names it in the errors of the communicator.
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit);

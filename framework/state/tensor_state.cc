@@ -12,6 +12,7 @@
 #include "framework/runtime/non_finite.h"
 #include "framework/state/gather_tensor.h"
 #include "framework/state/initial_values.h"
+#include "framework/state/widened_values.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -151,18 +152,20 @@ Status ReadLocalValues(const Executor& executor, const ir::StoredTensor& tensor,
   if (tensor.type.dtype == DType::kF32) {
     return ReadLocalElements(executor, tensor, local, count, sink);
   }
-  ZG_CHECK(tensor.type.dtype == DType::kU8, "{} is neither in f32 nor in u8", tensor.name);
-  std::vector<float> values;
+  const DType dtype = tensor.type.dtype;
+  const int64_t element_bytes = SizeOf(dtype);
   return ReadLocalElements(
       executor, tensor, local, count,
-      [&](uint64_t offset, const std::byte* codes, size_t num_codes) -> Status {
-        for (size_t begin = 0; begin < num_codes; begin += kRoundedChunkElements) {
-          const size_t chunk = std::min<size_t>(kRoundedChunkElements, num_codes - begin);
-          const auto* const first = reinterpret_cast<const uint8_t*>(codes + begin);
-          values.assign(first, first + chunk);
-          ZG_RETURN_IF_ERROR(sink((offset + begin) * sizeof(float),
+      [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) -> Status {
+        const int64_t first = static_cast<int64_t>(offset_bytes) / element_bytes;
+        const int64_t end = first + static_cast<int64_t>(size_bytes) / element_bytes;
+        for (int64_t begin = first; begin < end; begin += kRoundedChunkElements) {
+          const std::vector<float> values =
+              WidenedValues(dtype, data + (begin - first) * element_bytes,
+                            std::min(kRoundedChunkElements, end - begin));
+          ZG_RETURN_IF_ERROR(sink(begin * sizeof(float),
                                   reinterpret_cast<const std::byte*>(values.data()),
-                                  chunk * sizeof(float)));
+                                  values.size() * sizeof(float)));
         }
         return Status::Ok();
       });

@@ -22,7 +22,7 @@ namespace zg {
 enum class TensorRole { kParameter, kOptimizerState };
 
 // The tensors of a role in name order, in f32: for parameters that the model reads in 16 bits these
-// are the masters.
+// are the masters. A graph that does not train has no masters.
 std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, TensorRole role);
 
 // Sets every stored tensor to the values of its initializer. Element i of a tensor depends only on
@@ -45,7 +45,7 @@ using ByteSink =
 Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                          int64_t count, const ByteSink& sink);
 
-// The same with the values as f32; 8-bit codes are widened.
+// The same with the values widened to f32.
 Status ReadLocalValues(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                        int64_t count, const ByteSink& sink);
 

@@ -10,6 +10,7 @@
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/control_tensors.h"
 #include "framework/state/save_checkpoint.h"
+#include "framework/state/tensor_state.h"
 #include "framework/train/trainer.h"
 
 namespace zg {
@@ -31,6 +32,20 @@ void LogFiles(const CheckpointReader& checkpoint) {
     spdlog::debug("`resume`: {}/{}: {}, {}", checkpoint.directory(), file,
                   Counted(content.num_tensors, "tensor"),
                   FormatBytes(static_cast<int64_t>(content.bytes)));
+  }
+}
+
+// A graph that does not train keeps no f32 masters of parameters that it reads in 16 bits.
+void WarnOfRoundedParameters(const Executor& executor) {
+  if (executor.communicator().rank() != 0) return;
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), TensorRole::kParameter)) {
+    if (tensor->type.dtype == DType::kF32) continue;
+    const std::string_view dtype = DTypeName(tensor->type.dtype);
+    spdlog::warn(
+        "graph {}: the checkpoint has parameters rounded to {}, such as '{}', since a graph that "
+        "does not train holds them so; to save them in f32, set the graph's dtype to f32",
+        executor.graph().name(), dtype, tensor->name);
+    return;
   }
 }
 
@@ -82,6 +97,7 @@ Status Trainer::NotSaved(const std::string& directory, int64_t step, const Statu
 }
 
 std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
+  WarnOfRoundedParameters(*executor_);
   const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_,
                             arithmetic()};
   return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);

@@ -1,0 +1,34 @@
+// round-weights: keeps the parameters of a graph that does not train in 16 bits, if the model reads
+// them only in 16 bits. They take half the memory, and no run casts them again. A graph that trains
+// keeps what is frozen in f32, as it can be unfrozen.
+//
+// Requires: mixed-precision has run; before bucketing.
+//
+// Ensures: such a parameter has the dtype in which it is read. Its name and initializer stay.
+//
+// Before:
+//   variables:
+//     %w: f32[5,2000] = variable ()
+//   eval "predict":
+//     %w.bf16 = cast %w (dtype="bf16")
+//     %y = linear %x, %w.bf16
+// After:
+//   variables:
+//     %w: bf16[5,2000] = variable (dtype="bf16")
+//   eval "predict":
+//     %y = linear %x, %w
+//
+// No-op on a graph in f32.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg {
+
+class RoundWeights : public Pass {
+ public:
+  std::string_view name() const override { return "round-weights"; }
+  StatusOr<bool> Run(ir::Graph& graph) const override;
+};
+
+}  // namespace zg
