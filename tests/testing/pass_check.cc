@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "tests/testing/eval_weights_check.h"
 #include "tests/testing/gradient_check.h"
@@ -61,6 +62,24 @@ std::string CheckAccumulateResults(RunComparison& runs) {
   return "";
 }
 
+// What a run begins with is rounded, and everything else is the same.
+std::string CheckRoundWeights(RunComparison& runs) {
+  std::set<std::string> rounded;
+  for (const ir::StoredTensor& tensor : runs.after.tensors()) {
+    if (tensor.type.dtype == DType::kF32) continue;
+    const std::string key = "tensor " + tensor.name;
+    rounded.insert(key);
+    const std::vector<Observation>& after = runs.seen_after.at(key);
+    for (size_t step = 0; step < after.size(); ++step) {
+      const std::vector<double> values = runs.seen_before.at(key)[step].logical.ToDoubles();
+      const std::string difference =
+          Difference(HeapTensor::FromDoubles(tensor.type, values), after[step].logical);
+      if (!difference.empty()) return fmt::format("{} is not rounded: {}\n", key, difference);
+    }
+  }
+  return runs.CompareAll({}, [&](const std::string& key) { return rounded.count(key) == 0; });
+}
+
 void ForgetEvals(Observations* seen) {
   for (auto of = seen->begin(); of != seen->end();) {
     of = StartsWith(of->first, "eval ") ? seen->erase(of) : std::next(of);
@@ -102,6 +121,7 @@ std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::
   if (name == "infer-sbp" && !IsPlaced(before)) return CheckInferSbp(runs);
   if (name == "average-eval-results") return CheckAverageEvalResults(runs);
   if (name == "eval-weights") return CheckEvalWeights(runs);
+  if (name == "round-weights") return CheckRoundWeights(runs);
   if (name == "mixed-precision") {
     return runs.CompareAll(kHalfTolerance, all);
   }

@@ -46,6 +46,14 @@ class Model {
   }
 
   ir::Graph Make() {
+    if (options_.trains) MakeForward();
+    const int num_evals = options_.trains ? random_.Below(3) : 1 + random_.Below(2);
+    for (int i = num_evals; i > 0; --i) MakeEval(fmt::format("eval{}", i));
+    return std::move(graph_);
+  }
+
+ private:
+  void MakeForward() {
     std::vector<ir::Value*> values = MakeSection(graph_.section(ir::SectionKind::kForward),
                                                  1 + random_.Below(options_.max_ops), true);
     while (!DependsOnParameter(values.back())) {
@@ -64,11 +72,8 @@ class Model {
       Add("output", {random_.Pick(values)}, {{"name", std::string("values")}});
     }
     if (random_.Percent(30)) MakeMean(random_.Pick(values));
-    for (int i = random_.Below(3); i > 0; --i) MakeEval(fmt::format("eval{}", i));
-    return std::move(graph_);
   }
 
- private:
   ir::Value* Add(const std::string& op, const std::vector<ir::Value*>& inputs,
                  const ir::Attributes& attributes) {
     const StatusOr<ir::Node*> node = graph_.AddNode(section_, {op, inputs, attributes, scope_, ""});

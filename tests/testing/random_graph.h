@@ -20,9 +20,10 @@ struct RandomModelOptions {
   int tensor_ranks = 1;    // that share each micro-batch, along the axis "tensor"
   int max_ops = 8;         // in the forward section, besides losses
   int percent_frozen = 0;  // of the parameters
+  bool trains = true;      // or it has eval programs only
 };
 
-// A training program whose only output is the loss, and eval programs, before the first pass. Its
+// A training program with a loss, and eval programs, before the first pass. Its
 // mesh is data=num_ranks, with tensor=tensor_ranks if there are several; every rank has one to
 // three micro-batches.
 ir::Graph MakeRandomModel(const RandomModelOptions& options);

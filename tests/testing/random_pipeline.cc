@@ -57,18 +57,22 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
     passes.push_back(fmt::format("mixed-precision(dtype=\"{}\")", is_f16 ? "f16" : "bf16"));
   }
   passes.push_back("keep-caches");
-  passes.push_back("build-backward");
+  if (options.trains) passes.push_back("build-backward");
   passes.push_back("drop-custom-gradients");
-  passes.push_back(fmt::format("accumulate-results(keep_finite={})", is_f16));
-  if (is_f16) passes.push_back("scale-loss");
+  if (options.trains) {
+    passes.push_back(fmt::format("accumulate-results(keep_finite={})", is_f16));
+    if (is_f16) passes.push_back("scale-loss");
+  }
   if (shares_micro_batches && random.Percent(50)) {
     passes.push_back(fmt::format("place-results(rules=\"blocks.{} -> tensor=S({})\")",
                                  random.Below(2), random.Below(3)));
   }
-  passes.push_back(random.Percent(70) ? R"(recompute(modules="blocks.*"))"
-                                      : R"(recompute(modules="blocks.0*"))");
-  passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
-  if (is_mixed) passes.push_back("master-weights");
+  if (options.trains) {
+    passes.push_back(random.Percent(70) ? R"(recompute(modules="blocks.*"))"
+                                        : R"(recompute(modules="blocks.0*"))");
+    passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
+  }
+  if (is_mixed) passes.push_back(options.trains ? "master-weights" : "round-weights");
   passes.push_back("eliminate-dead-nodes");
   passes.push_back(stage_of_one == most_stage
                        ? fmt::format("choose-stages(stages=\"{}\")", most_stage)
@@ -77,34 +81,40 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   if (!rules.empty()) {
     passes.push_back(fmt::format("place-parameters(rules=\"{}\")", fmt::join(rules, "; ")));
   }
-  passes.push_back(
-      fmt::format("bucketing(bucket_bytes={}, shard_min_elements={}, partition=\"{}\")",
-                  random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20}),
-                  random.Pick<std::string>({"even", "even", "greedy", "balanced"})));
-  passes.push_back("eval-weights");
+  if (options.trains) {
+    passes.push_back(
+        fmt::format("bucketing(bucket_bytes={}, shard_min_elements={}, partition=\"{}\")",
+                    random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20}),
+                    random.Pick<std::string>({"even", "even", "greedy", "balanced"})));
+    passes.push_back("eval-weights");
+  }
   passes.push_back(fmt::format("bucket-frozen(bucket_bytes={}, shard_min_elements={})",
                                random.Pick<int>({64, 4096}), random.Pick<int>({0, 20})));
   passes.push_back("infer-sbp");
-  // Other optimizers amplify a sum that is almost zero.
-  passes.push_back(is_sgd && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
-                                                : "accumulate-gradients");
-  if (stage >= 1) passes.push_back("shard-optimizer-state");
-  if (stage >= 2) passes.push_back("shard-gradients");
+  if (options.trains) {
+    // Other optimizers amplify a sum that is almost zero.
+    passes.push_back(is_sgd && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
+                                                  : "accumulate-gradients");
+    if (stage >= 1) passes.push_back("shard-optimizer-state");
+    if (stage >= 2) passes.push_back("shard-gradients");
+  }
   if (stage >= 3) passes.push_back("shard-parameters");
-  if (is_f16 || (!updates_early && random.Percent(60))) {
+  if (options.trains && (is_f16 || (!updates_early && random.Percent(60)))) {
     passes.push_back(fmt::format("clip-gradients(max_norm={}, skip_non_finite={})",
                                  random.Pick<std::string>({"0.01", "0.5", "1000.0"}),
                                  random.Percent(50)));
   }
-  passes.push_back("tensor-norms");
-  passes.push_back("sum-factors");
+  if (options.trains) {
+    passes.push_back("tensor-norms");
+    passes.push_back("sum-factors");
+  }
   passes.push_back("insert-collectives");
   passes.push_back("fuse-gelu");
   passes.push_back("fuse-additions");
-  passes.push_back("fuse-loss-gradient");
+  if (options.trains) passes.push_back("fuse-loss-gradient");
   passes.push_back("fuse-elementwise");
-  passes.push_back("fuse-copies");
-  if (updates_early) passes.push_back("update-early");
+  if (options.trains) passes.push_back("fuse-copies");
+  if (options.trains && updates_early) passes.push_back("update-early");
   passes.push_back("schedule");
   passes.push_back(fmt::format("overlap-communication(max_bytes={})",
                                random.Pick<int64_t>({400, 3000, int64_t{1} << 40})));

@@ -61,7 +61,7 @@ StatusOr<Result> RunOnRank(const Config& config, Communicator& communicator) {
   const std::vector<int64_t> x = {3, 1, 4, 15, 9, 26};
   ZG_RETURN_IF_ERROR(trainer->eval("predict", {{"x", x}}));
   ZG_ASSIGN_OR_RETURN(result.logits, trainer->result("predict"));
-  testing::ExpectMemoryAsPlanned(trainer->executor());
+  if (!config.trains) testing::ExpectMemoryAsPlanned(trainer->executor());
   result.parameter_bytes =
       trainer->program().memory.category_bytes[static_cast<int>(MemoryCategory::kParameters)];
   result.num_parameters = graph.num_parameters();
@@ -77,7 +77,7 @@ StatusOr<Result> RunOnRank(const Config& config, Communicator& communicator) {
 }
 
 // Of rank 0.
-Result Run(const Config& config) {
+Result RunModel(const Config& config) {
   return testing::ResultsOnRanks<Result>(
       config.ranks, [&](Communicator& communicator, Result* result) -> Status {
         ZG_ASSIGN_OR_RETURN(*result, RunOnRank(config, communicator));
@@ -87,14 +87,15 @@ Result Run(const Config& config) {
 
 TEST(RoundWeights, HaveTheResultsOfAModelThatTrainsAndTakeHalfTheMemory) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
-    const Result trained = Run({.trains = true, .dtype = dtype});
+    const Result trained = RunModel({.trains = true, .dtype = dtype});
     for (const int ranks : {1, 2}) {
       for (const int stage : {0, 3}) {
         SCOPED_TRACE(fmt::format("{}, {} ranks, stage {}", DTypeName(dtype), ranks, stage));
-        const Result result = Run({.dtype = dtype, .stage = stage, .ranks = ranks});
+        const Result result = RunModel({.dtype = dtype, .stage = stage, .ranks = ranks});
         EXPECT_EQ(result.logits, trained.logits);
-        if (stage == 0) EXPECT_EQ(result.parameter_bytes, 2 * result.num_parameters);
-        if (stage == 3) EXPECT_LT(result.parameter_bytes, 2.2 * result.num_parameters / ranks);
+        const int64_t parts = stage == 3 ? ranks : 1;
+        EXPECT_GE(result.parameter_bytes, 2 * result.num_parameters / parts);
+        EXPECT_LT(result.parameter_bytes, 2.1 * result.num_parameters / parts);  // alignment
         ASSERT_EQ(result.parameters.size(), trained.parameters.size());
         for (const auto& [name, master] : trained.parameters) {
           std::vector<float> expected = master.values;
@@ -113,9 +114,9 @@ TEST(RoundWeights, AreSavedWithAWarningAndResumed) {
     SCOPED_TRACE(stage);
     std::filesystem::remove_all(directory);
     const testing::Logged logged;
-    const Result saved = Run({.stage = stage, .ranks = 2, .save = directory});
+    const Result saved = RunModel({.stage = stage, .ranks = 2, .save = directory});
     EXPECT_NE(logged.text().find(warning), std::string::npos) << logged.text();
-    const Result resumed = Run({.stage = stage, .resume = directory});
+    const Result resumed = RunModel({.stage = stage, .resume = directory});
     ASSERT_EQ(resumed.parameters.size(), saved.parameters.size());
     for (const auto& [name, tensor] : saved.parameters) {
       EXPECT_EQ(resumed.parameters.at(name).values, tensor.values) << name;
@@ -129,7 +130,7 @@ TEST(RoundWeights, GraphsWithMastersAreSavedWithoutAWarning) {
                                Config{.dtype = DType::kF32, .save = directory}}) {
     std::filesystem::remove_all(directory);
     const testing::Logged logged;
-    Run(config);
+    RunModel(config);
     EXPECT_EQ(logged.text().find("rounded to"), std::string::npos) << logged.text();
   }
 }

@@ -5,26 +5,47 @@
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/math/elementwise_math.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
 
-// y[k] for k < count from elements begin + k of the inputs.
+// While some elements are computed, others further on come from memory: the processor itself does not
+// prefetch beyond a page, and a formula leaves it no time to catch up.
+constexpr int64_t kRun = 128;
+constexpr int64_t kAhead = 1024;
+
+// y[k] for k < count from elements begin + k of the inputs. `y` becomes `out`, at once or later, from
+// element `begin` on.
 template <ElementwiseCode kCode, typename T>
-void Compute(const void* const* inputs, int64_t begin, float scalar, int64_t count, float* y) {
+void Compute(const void* const* inputs, int64_t begin, float scalar, int64_t count, T* out,
+             float* y) {
   Multiversion([=]() ZG_VERSION {
+    constexpr int kNumInputs = RowOf(kCode).num_inputs;
     const T* const a = static_cast<const T*>(inputs[0]) + begin;
-    const T* const b = static_cast<const T*>(inputs[RowOf(kCode).num_inputs - 1]) + begin;
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) y[i] = Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), scalar);
+    const T* const b = static_cast<const T*>(inputs[kNumInputs - 1]) + begin;
+    for (int64_t run = 0; run < count; run += kRun) {
+      const int64_t size = std::min(kRun, count - run);
+      PrefetchRow<0>(a + run + kAhead, size);
+      if (kNumInputs > 1) PrefetchRow<0>(b + run + kAhead, size);
+      PrefetchRow<1>(out + begin + run + kAhead, size);
+      const T* const first = a + run;
+      const T* const second = b + run;
+      float* const to = y + run;
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < size; ++i) {
+        to[i] = Evaluate(kCode, ToF32(first[i]), ToF32(second[i]), scalar);
+      }
+    }
   });
 }
 
 template <ElementwiseCode kCode>
 void Run(const void* const* inputs, float scalar, int64_t count, void* out) {
-  Compute<kCode, float>(inputs, 0, scalar, count, static_cast<float*>(out));
+  float* const y = static_cast<float*>(out);
+  Compute<kCode, float>(inputs, 0, scalar, count, y, y);
 }
 
 // Rounds in a loop of its own: in the loop of the formula, GCC 12 moves selections behind the
@@ -34,10 +55,11 @@ void RunRounded(const void* const* inputs, float scalar, int64_t count, void* ou
   constexpr DType kDType = std::is_same_v<T, BFloat16> ? DType::kBF16 : DType::kF16;
   constexpr int64_t kPart = 1024;
   alignas(64) float block[kPart];
+  T* const y = static_cast<T*>(out);
   for (int64_t begin = 0; begin < count; begin += kPart) {
     const int64_t part = std::min(kPart, count - begin);
-    Compute<kCode, T>(inputs, begin, scalar, part, block);
-    ConvertFloats(DType::kF32, block, kDType, static_cast<T*>(out) + begin, part);
+    Compute<kCode, T>(inputs, begin, scalar, part, y, block);
+    ConvertFloats(DType::kF32, block, kDType, y + begin, part);
   }
 }
 
