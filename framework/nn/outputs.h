@@ -1,4 +1,5 @@
-// Outputs: the return value of an eval function: one Var, which gets the name "result", or several.
+// Outputs: the return value of an eval function: one Var, which gets the name "result", or several;
+// none, `zg::Outputs{}`, if the program only fills caches (nn/decoding.h).
 //
 //   graph.eval("predict", [&](zg::Inputs& in) { return model(in.f32("x", {8, 256})); });
 //   graph.eval("measure", [&](zg::Inputs& in) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "framework/nn/decoding.h"
-#include "framework/nn/indexing.h"
 #include "framework/nn/shapes.h"
 
 namespace zg {
@@ -42,8 +41,8 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
     return reshape(logits, {size, vocabulary_});
   };
   graph.eval(prefill(), [&](Inputs& in) {
-    const Var last = in.i64("last", {1}, Sbp::B());
-    return index_select(call(in, options_.chunk), 0, last);
+    call(in, options_.chunk);
+    return Outputs{};  // only the caches: what computes logits is dead code
   });
   graph.eval(decode(), [&](Inputs& in) { return call(in, 1); });
 }
@@ -117,22 +116,21 @@ StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vect
 
 StatusOr<std::vector<float>> Generator::Compute(Trainer& trainer, const std::vector<int64_t>& text,
                                                 int64_t begin) const {
-  const auto size = static_cast<int64_t>(text.size());
-  while (size - begin > 1) {
+  const int64_t last = static_cast<int64_t>(text.size()) - 1;
+  while (last - begin > 1) {
     // A chunk does not extend beyond the context: the last one computes some tokens again.
     const std::vector<int64_t> start = {std::min(begin, options_.context - options_.chunk)};
-    const int64_t count = std::min(options_.chunk, size - start[0]);
+    const int64_t count = std::min(options_.chunk, last - start[0]);
     std::vector<int64_t> tokens(text.begin() + start[0], text.begin() + start[0] + count);
     tokens.resize(options_.chunk);  // including some after the text, which later ones overwrite
-    const std::vector<int64_t> last = {count - 1};
-    ZG_RETURN_IF_ERROR(
-        trainer.eval(prefill(), {{"tokens", tokens}, {"start", start}, {"last", last}}));
+    ZG_RETURN_IF_ERROR(trainer.eval(prefill(), {{"tokens", tokens}, {"start", start}}));
     begin = start[0] + count;
   }
-  if (begin == size) return trainer.result(prefill());
-  const std::vector<int64_t> start = {begin};
-  const std::vector<int64_t> token = {text[begin]};
-  ZG_RETURN_IF_ERROR(trainer.eval(decode(), {{"tokens", token}, {"start", start}}));
+  for (; begin <= last; ++begin) {
+    const std::vector<int64_t> start = {begin};
+    const std::vector<int64_t> token = {text[begin]};
+    ZG_RETURN_IF_ERROR(trainer.eval(decode(), {{"tokens", token}, {"start", start}}));
+  }
   return trainer.result(decode());
 }
 

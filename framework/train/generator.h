@@ -1,7 +1,7 @@
 // Generator: a model continues texts token by token. It uses two eval programs, which share the
 // parameters with training at every stage and on any number of ranks, and keep the keys and values
-// of attention in caches (framework/nn/decoding.h): "prefill" computes a chunk of a text at once,
-// "decode" one token.
+// of attention in caches (framework/nn/decoding.h): "prefill" fills them with a chunk of a text at
+// once, "decode" computes the logits after one token.
 //
 //   zg::Graph graph("gpt");
 //   graph.train(...);

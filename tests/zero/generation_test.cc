@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,25 @@ TEST(Generation, ComputesChunksOfAnySize) {
   for (const int64_t chunk : {1, 32, 80, 1000}) {
     SCOPED_TRACE(chunk);
     OnRanks({.model = "llama", .chunk = chunk}, ExpectLogitsOfWholeTexts);
+  }
+}
+
+TEST(Generation, ComputesLogitsOfTheLastTokenOnly) {
+  for (const std::string model : {"gpt", "llama"}) {
+    OnRanks({.model = model}, [](RankRun& run) -> Status {
+      std::set<std::string> programs;
+      for (const auto& section : run.trainer().executor().graph().sections()) {
+        for (const ir::Node* node : section->nodes) {
+          for (const ir::Value* output : node->outputs) {
+            const Shape& shape = output->type.shape;
+            if (section->kind != ir::SectionKind::kEval || shape.num_dims() < 2) continue;
+            if (shape.dim(-1) == kVocabulary) programs.insert(section->name);
+          }
+        }
+      }
+      EXPECT_EQ(programs, (std::set<std::string>{"generate.decode", "streams", "whole"}));
+      return Status::Ok();
+    });
   }
 }
 
