@@ -138,6 +138,56 @@ TEST(GemmAmxTest, ASumIsTheChainOfItsRowAndColumn) {
   }
 }
 
+// The same with columns of B where they are stored.
+std::vector<float> MultiplyColumns(const GemmMethod& method, const Blocks& blocks,
+                                   const float* start) {
+  const int64_t sum_stride = RoundUp(blocks.columns, method.column_unit);
+  GuardedBuffer a(RoundUp(blocks.rows, method.column_unit) * blocks.depth * 2);
+  GuardedBuffer sums(RoundUp(blocks.rows, method.row_unit) * sum_stride * 4);
+  GuardedBuffer b(blocks.columns * blocks.depth * 2);
+  std::copy(blocks.b.begin(), blocks.b.end(), static_cast<BFloat16*>(b.data()));
+  for (GuardedBuffer* buffer : {&a, &sums}) buffer->FillWithNaN();
+  method.pack_b({blocks.a.data(), blocks.depth, true, blocks.rows, blocks.depth},
+                static_cast<float*>(a.data()));
+  ColumnsProduct product;
+  product.a = static_cast<float*>(a.data());
+  product.rows = blocks.rows;
+  product.b = {b.data(), blocks.depth, true, blocks.columns, blocks.depth};
+  product.start = start;
+  product.sums = static_cast<float*>(sums.data());
+  product.sum_stride = sum_stride;
+  const GemmScope scope(method);
+  method.multiply_columns(product);
+  for (GuardedBuffer* buffer : {&a, &sums}) EXPECT_TRUE(buffer->IntactBehindTheEnd());
+  std::vector<float> result;
+  for (int64_t i = 0; i < blocks.rows; ++i) {
+    result.insert(result.end(), product.sums + i * sum_stride,
+                  product.sums + i * sum_stride + blocks.columns);
+  }
+  return result;
+}
+
+TEST(GemmAmxTest, FewRowsWithColumnsInPlaceHaveTheSameBits) {
+  std::vector<const GemmMethod*> methods = {&Emulated()};
+  if (HasAmxProducts()) methods.push_back(&AmxMethod());
+  for (const GemmMethod* method : methods) {
+    for (const int64_t rows : {1, 7, 16, 17, 32, 33, 48, 64}) {
+      for (const int64_t columns : {1, 15, 16, 31, 64, 100}) {
+        for (const int64_t depth : {32, 224}) {
+          SCOPED_TRACE(::testing::Message() << rows << " x " << columns << " x " << depth);
+          Blocks blocks = RandomBlocks(rows, columns, depth);
+          blocks.transpose_b = true;
+          const std::vector<float> bias = Random(columns, 3);
+          for (const float* const start : {static_cast<const float*>(nullptr), bias.data()}) {
+            ExpectSameBits(MultiplyColumns(*method, blocks, start),
+                           blocks.Multiply(Emulated(), 32, start));
+          }
+        }
+      }
+    }
+  }
+}
+
 // Both operands are padded with zeros, and no infinity may be multiplied with them.
 TEST(GemmAmxTest, WhatFillsUpABlockLeaksNowhere) {
   for (const int64_t depth : {1, 33, 50}) {

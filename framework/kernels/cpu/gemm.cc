@@ -32,6 +32,11 @@ constexpr int64_t kFewRowsDepth = 48;
 constexpr int64_t kFewRowsTransposedDepth = 2048;
 constexpr int64_t kShortPanelDepth = 64;
 
+// Columns that are multiplied where they are stored, before their sums are rounded.
+constexpr int64_t kColumnsInPlace = 64;
+// A stays in the second-level cache.
+constexpr int64_t kFewRowsFloats = int64_t{1} << 18;
+
 // The size of equal parts of `total`, none larger than `largest`, in multiples of `unit`.
 int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
   const int64_t parts = std::max<int64_t>(1, CeilDiv(total, largest));
@@ -94,7 +99,11 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
   ZG_CHECK(num_parts == 1 || (is_f32() && (num_parts & (num_parts - 1)) == 0 &&
                               sizes.k % (num_parts * sizes.parts.groups) == 0),
            "a sum over {} k in {} parts of {} groups", sizes.k, num_parts, sizes.parts.groups);
-  if (runs_blocks()) {
+  if (runs_columns()) {
+    block_m_ = RoundUp(sizes.m, method.row_unit);
+    block_n_ = sum_columns_ = kColumnsInPlace;
+    block_k_ = sizes.k;
+  } else if (runs_blocks()) {
     block_m_ = EvenBlock(sizes.m, is_bound_by_stores() ? method.row_unit : method.max_rows,
                          method.row_unit);
     block_k_ =
@@ -118,6 +127,12 @@ bool Gemm::is_bound_by_stores() const {
 
 bool Gemm::runs_blocks() const {
   return sizes_.m > kFewRows || !is_f32() || sizes_.parts.count > 1;
+}
+
+bool Gemm::runs_columns() const {
+  return method_->multiply_columns != nullptr && sizes_.m <= method_->few_rows &&
+         sizes_.transpose_b && sizes_.k > 0 && sizes_.k % method_->depth_unit == 0 &&
+         method_->PackedBSize(sizes_.m, sizes_.k) <= kFewRowsFloats;
 }
 
 std::vector<Gemm::Depth> Gemm::Depths() const {
@@ -149,7 +164,13 @@ int64_t Gemm::sums_size() const {
   return cuts_k() ? RoundUp(sizes_.m, method_->row_unit) * block_n_ : block_m_ * sum_columns_;
 }
 
+int64_t Gemm::packed_a_size() const {
+  if (runs_columns()) return method_->PackedBSize(sizes_.m, sizes_.k);
+  return method_->PackedASize(block_m_, block_k_);
+}
+
 int64_t Gemm::packed_b_size() const {
+  if (runs_columns()) return 0;
   const bool is_short = !runs_blocks() && sizes_.transpose_b;
   return method_->PackedBSize(block_n_, is_short ? std::min(block_k_, kShortPanelDepth) : block_k_);
 }
@@ -163,7 +184,9 @@ int64_t Gemm::workspace_bytes() const {
 void Gemm::Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
                void* workspace) const {
   const Operands operands = {a, b, terms, c, c_stride};
-  if (runs_blocks()) {
+  if (runs_columns()) {
+    RunColumns(operands, static_cast<float*>(workspace));
+  } else if (runs_blocks()) {
     RunBlocks(operands, static_cast<float*>(workspace));
   } else {
     RunFewRows(operands, static_cast<float*>(workspace));
@@ -289,6 +312,36 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
   }
   if (operands.terms.addend == nullptr) return;
   AddRows(DType::kF32, operands.terms.addend, sizes_.m, sizes_.n, operands.c_stride, operands.c);
+}
+
+void Gemm::RunColumns(const Operands& operands, float* workspace) const {
+  const GemmScope scope(*method_);
+  const int64_t element_bytes = SizeOf(sizes_.dtype);
+  float* const start = workspace;
+  float* const sums = start + kColumnsInPlace;
+  float* const packed_a = sums + sums_size();
+  method_->pack_b(BlockOfA(operands.a, 0, 0, sizes_.k), packed_a);
+  ColumnsProduct product;
+  product.a = packed_a;
+  product.rows = sizes_.m;
+  product.sums = sums;
+  product.sum_stride = sum_stride();
+  for (int64_t column = 0; column < sizes_.n; column += kColumnsInPlace) {
+    product.b = BlockOfB(operands.b, column, 0, sizes_.k);
+    const int64_t columns = product.b.count;
+    if (operands.terms.bias != nullptr) {
+      ConvertFloats(sizes_.dtype,
+                    static_cast<const char*>(operands.terms.bias) + column * element_bytes,
+                    DType::kF32, start, columns);
+      product.start = start;
+    }
+    method_->multiply_columns(product);
+    method_->round({sums, product.sum_stride, sizes_.m, columns,
+                    static_cast<char*>(operands.c) + column * element_bytes, operands.c_stride,
+                    /*streams=*/false});
+  }
+  if (operands.terms.addend == nullptr) return;
+  AddRows(sizes_.dtype, operands.terms.addend, sizes_.m, sizes_.n, operands.c_stride, operands.c);
 }
 
 void Gemm::RunRowsInPlace(const GemmOperand& b, int64_t column, int64_t k, float* panel,

@@ -90,7 +90,8 @@ class Gemm {
   };
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
-  bool runs_blocks() const;
+  bool runs_columns() const;
+  bool runs_blocks() const;  // otherwise
   bool is_bound_by_stores() const;
   int64_t run_of_part() const { return sizes_.k / (sizes_.parts.count * sizes_.parts.groups); }
   std::vector<Depth> Depths() const;
@@ -101,7 +102,7 @@ class Gemm {
   bool cuts_k() const { return sizes_.k > block_k_; }
   int64_t sum_stride() const { return cuts_k() ? block_n_ : sum_columns_; }
   int64_t sums_size() const;
-  int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
+  int64_t packed_a_size() const;
   int64_t packed_b_size() const;
 
   StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t depth) const;
@@ -110,6 +111,8 @@ class Gemm {
   // Packs a block of B (block_k_ x block_n_) and multiplies all of A with it, in packed blocks of
   // block_m_ rows.
   void RunBlocks(const Operands& operands, float* workspace) const;
+  // With few rows and a method that multiplies columns of B where they are stored.
+  void RunColumns(const Operands& operands, float* workspace) const;
   // With few rows in f32, every element of B is used only a few times, so memory bandwidth decides.
   void RunFewRows(const Operands& operands, float* workspace) const;
   // One panel of it, from `column` and `k` of B. If B is stored by rows they are read in place, a

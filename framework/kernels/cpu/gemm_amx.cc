@@ -218,6 +218,15 @@ bool HasAmxProducts() {
 
 const GemmMethod& AmxMethod() { return kProcessorMethod; }
 
+void TransposeAmxSums(const float* sums, float* target, int64_t stride) {
+  Multiversion([=]() ZG_VERSION {
+    Tile tile;
+    for (int i = 0; i < kLanes; ++i) std::memcpy(&tile[i], sums + i * kLanes, sizeof(tile[i]));
+    Transpose(tile);
+    for (int i = 0; i < kLanes; ++i) StoreLanes(tile[i], target + i * stride);
+  });
+}
+
 void PackAmxA(const StoredBlock& block, float* strips) {
   const auto* const data = static_cast<const BFloat16*>(block.data);
   const auto pack = block.runs_along_k ? PackAlong<false> : PackAcross<true>;

@@ -7,7 +7,9 @@
 // element's row, column and bias, but differ from those of a processor without AMX.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "framework/kernels/cpu/gemm_method.h"
 
@@ -96,6 +98,105 @@ void MultiplyAmxBlocks(const BlockProduct& product) {
   }
 }
 
+// Rows of tiles 0 to 3 are columns of C, of which there may be fewer than in a whole tile.
+inline AmxConfig ConfigOfColumns(int64_t columns) {
+  AmxConfig config = kWholeAmxTiles;
+  for (const int tile : {0, 1, 2, 3, 6, 7}) config.rows[tile] = static_cast<uint8_t>(columns);
+  return config;
+}
+
+// sums[column][row], 16 x 16, to (row, column).
+void TransposeAmxSums(const float* sums, float* target, int64_t stride);
+
+// Calls f with the constants 0 to kCount - 1.
+template <int kCount, typename F>
+void ForEachTile(const F& f) {
+  if constexpr (kCount > 0) {
+    ForEachTile<kCount - 1>(f);
+    f(std::integral_constant<int, kCount - 1>());
+  }
+}
+
+// Multiplies kOfA strips of A, packed like columns, with kOfB strips of 16 columns of B from
+// `column` on. A column is a row of a tile as it is stored, so C is computed transposed. An element
+// has the bits of MultiplyAmxBlocks: products of two numbers do not depend on their order.
+template <int kOfA, int kOfB, typename Tiles>
+void MultiplyAmxColumns(const ColumnsProduct& product, int64_t column) {
+  static_assert(kOfA * kOfB <= 4);
+  constexpr int64_t kAhead = 4;  // tiles that are prefetched
+  Tiles tiles;
+  alignas(64) float sums[kAmxFloats] = {};
+  const int64_t columns = std::min(kAmxSide, product.b.count - column);
+  const int64_t stride_bytes = product.b.stride * 2;
+  const int64_t strip = AmxStripSize(product.b.depth);
+  const char* const b = static_cast<const char*>(product.b.data) + column * stride_bytes;
+  const int64_t row_bytes = product.b.depth * 2;
+  ForEachTile<kOfB>([&](auto of_b) {
+    if (product.start != nullptr) {
+      for (int64_t i = 0; i < columns; ++i) {
+        std::fill_n(sums + i * kAmxSide, kAmxSide, product.start[column + of_b * kAmxSide + i]);
+      }
+    }
+    ForEachTile<kOfA>(
+        [&](auto of_a) { tiles.template Load<of_b * kOfA + of_a>(sums, kAmxRowBytes); });
+  });
+  const float* a = product.a;
+  for (int64_t k = 0; k < row_bytes; k += kAmxRowBytes, a += kAmxFloats) {
+    const int64_t ahead = k + kAhead * kAmxRowBytes;
+    // Behind the last tile come the next columns.
+    const char* const next =
+        b + (ahead < row_bytes ? ahead : kOfB * kAmxSide * stride_bytes + ahead - row_bytes);
+    ForEachTile<(kOfA + 1) / 2>([&](auto pair) {
+      constexpr int kFirst = 2 * pair;
+      constexpr bool kIsPair = kFirst + 1 < kOfA;
+      tiles.template Load<4>(a + kFirst * strip, kAmxRowBytes);
+      if constexpr (kIsPair) tiles.template Load<5>(a + (kFirst + 1) * strip, kAmxRowBytes);
+      ForEachTile<kOfB>([&](auto of_b) {
+        constexpr int kB = 6 + of_b % 2;
+        if constexpr (kFirst == 0) {
+          const int64_t offset = of_b * kAmxSide * stride_bytes;
+          tiles.template Load<kB>(reinterpret_cast<const float*>(b + offset + k), stride_bytes);
+          for (int64_t i = 0; i < columns; ++i) {
+            __builtin_prefetch(next + offset + i * stride_bytes);
+          }
+        }
+        tiles.template AddProduct<of_b * kOfA + kFirst, kB, 4>();
+        if constexpr (kIsPair) tiles.template AddProduct<of_b * kOfA + kFirst + 1, kB, 5>();
+      });
+    });
+  }
+  ForEachTile<kOfB>([&](auto of_b) {
+    ForEachTile<kOfA>([&](auto of_a) {
+      tiles.template Store<of_b * kOfA + of_a>(sums, kAmxRowBytes);
+      TransposeAmxSums(
+          sums, product.sums + of_a * kAmxSide * product.sum_stride + column + of_b * kAmxSide,
+          product.sum_stride);
+    });
+  });
+}
+
+template <int kOfA, int kOfB, typename Tiles>
+void MultiplyAmxColumnsOf(const ColumnsProduct& product) {
+  int64_t column = 0;
+  for (; column + kOfB * kAmxSide <= product.b.count; column += kOfB * kAmxSide) {
+    MultiplyAmxColumns<kOfA, kOfB, Tiles>(product, column);
+  }
+  for (; column + kAmxSide <= product.b.count; column += kAmxSide) {
+    MultiplyAmxColumns<kOfA, 1, Tiles>(product, column);
+  }
+  if (column == product.b.count) return;
+  Tiles::Begin(ConfigOfColumns(product.b.count - column));
+  MultiplyAmxColumns<kOfA, 1, Tiles>(product, column);
+  Tiles::Begin(kWholeAmxTiles);
+}
+
+template <typename Tiles>
+void MultiplyAmxColumnsOfFewRows(const ColumnsProduct& product) {
+  if (product.rows <= kAmxSide) return MultiplyAmxColumnsOf<1, 4, Tiles>(product);
+  if (product.rows <= 2 * kAmxSide) return MultiplyAmxColumnsOf<2, 2, Tiles>(product);
+  MultiplyAmxColumnsOf<4, 1, Tiles>(product);
+}
+
 // `round` gets sums without denormal numbers, because they come from tiles.
 template <typename Tiles>
 constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
@@ -115,6 +216,8 @@ constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
   method.pack_b = PackAmxB;
   method.multiply = MultiplyAmxBlocks<Tiles>;
   method.round = round;
+  method.multiply_columns = MultiplyAmxColumnsOfFewRows<Tiles>;
+  method.few_rows = 4 * kAmxSide;
   method.begin = [] { Tiles::Begin(kWholeAmxTiles); };
   method.end = Tiles::End;
   return method;

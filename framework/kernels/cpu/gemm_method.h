@@ -55,6 +55,16 @@ struct SumsToRound {
   bool streams;
 };
 
+// A product of few rows, with columns of B that lie along k where they are stored.
+struct ColumnsProduct {
+  const float* a = nullptr;  // rows of A, packed by pack_b as if they were columns
+  int64_t rows = 0;
+  StoredBlock b;                 // of whole units of k
+  const float* start = nullptr;  // one value per column, or null: zero
+  float* sums = nullptr;         // (rows, columns), both padded to whole units
+  int64_t sum_stride = 0;
+};
+
 // Rounds to `kDType` like ConvertFloats.
 template <DType kDType>
 void RoundSums(const SumsToRound& sums) {
@@ -80,6 +90,9 @@ struct GemmMethod {
   void (*pack_b)(const StoredBlock& block, float* packed);
   void (*multiply)(const BlockProduct& product);
   void (*round)(const SumsToRound& sums);  // for operands in 16 bits
+  // With the bits of `multiply`, for up to `few_rows` rows; null: none.
+  void (*multiply_columns)(const ColumnsProduct& product) = nullptr;
+  int64_t few_rows = 0;
   // Called before and after the products of a thread (GemmScope); null if not needed.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
