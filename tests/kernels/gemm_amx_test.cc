@@ -147,22 +147,22 @@ std::vector<float> MultiplyColumns(const GemmMethod& method, const Blocks& block
   GuardedBuffer b(blocks.columns * blocks.depth * 2);
   std::copy(blocks.b.begin(), blocks.b.end(), static_cast<BFloat16*>(b.data()));
   for (GuardedBuffer* buffer : {&a, &sums}) buffer->FillWithNaN();
-  method.pack_b({blocks.a.data(), blocks.depth, true, blocks.rows, blocks.depth},
-                static_cast<float*>(a.data()));
+  method.pack_few_rows({blocks.a.data(), blocks.depth, true, blocks.rows, blocks.depth},
+                       static_cast<float*>(a.data()));
   ColumnsProduct product;
   product.a = static_cast<float*>(a.data());
   product.rows = blocks.rows;
   product.b = {b.data(), blocks.depth, true, blocks.columns, blocks.depth};
   product.start = start;
-  product.sums = static_cast<float*>(sums.data());
-  product.sum_stride = sum_stride;
+  product.c = static_cast<float*>(sums.data());
+  product.c_stride = sum_stride;
   const GemmScope scope(method);
   method.multiply_columns(product);
   for (GuardedBuffer* buffer : {&a, &sums}) EXPECT_TRUE(buffer->IntactBehindTheEnd());
   std::vector<float> result;
   for (int64_t i = 0; i < blocks.rows; ++i) {
-    result.insert(result.end(), product.sums + i * sum_stride,
-                  product.sums + i * sum_stride + blocks.columns);
+    result.insert(result.end(), product.c + i * sum_stride,
+                  product.c + i * sum_stride + blocks.columns);
   }
   return result;
 }

@@ -25,17 +25,14 @@ constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
 // Columns of a product in parts, whose sums take as many blocks of the scratch.
 constexpr int64_t kPartedColumns = 512;
 
-constexpr int64_t kFewRows = 64;
 constexpr int64_t kFewRowsDepth = 48;
-// With B stored by columns: A is packed this deep, so that it stays in the second-level cache, and a
-// panel this deep, so that it stays in the first-level cache.
-constexpr int64_t kFewRowsTransposedDepth = 2048;
-constexpr int64_t kShortPanelDepth = 64;
 
-// Columns that are multiplied where they are stored, before their sums are rounded.
-constexpr int64_t kColumnsInPlace = 64;
-// A stays in the second-level cache.
-constexpr int64_t kFewRowsFloats = int64_t{1} << 18;
+// Products with B's columns in place: A is packed this deep, or whole in 16 bits, with so many
+// floats at most. So it stays in the second-level cache.
+constexpr int64_t kColumnsDepth = 2048;
+constexpr int64_t kColumnsFloats = int64_t{1} << 18;
+// Columns whose sums are rounded together: panels and strips of tiles fit into them.
+constexpr int64_t kColumnsInPlace = 192;
 
 // The size of equal parts of `total`, none larger than `largest`, in multiples of `unit`.
 int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
@@ -102,7 +99,7 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
   if (runs_columns()) {
     block_m_ = RoundUp(sizes.m, method.row_unit);
     block_n_ = sum_columns_ = kColumnsInPlace;
-    block_k_ = sizes.k;
+    block_k_ = is_f32() ? EvenBlock(sizes.k, kColumnsDepth, 1) : sizes.k;
   } else if (runs_blocks()) {
     block_m_ = EvenBlock(sizes.m, is_bound_by_stores() ? method.row_unit : method.max_rows,
                          method.row_unit);
@@ -115,7 +112,7 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
   } else {
     block_m_ = RoundUp(sizes.m, kTileRows);
     block_n_ = kMaxPanelWidth;
-    block_k_ = EvenBlock(sizes.k, sizes.transpose_b ? kFewRowsTransposedDepth : kFewRowsDepth, 1);
+    block_k_ = EvenBlock(sizes.k, kFewRowsDepth, 1);
   }
   depths_ = Depths();
 }
@@ -125,14 +122,14 @@ bool Gemm::is_bound_by_stores() const {
                                         (is_f32() ? kStreamedBytes : kStreamedHalfBytes);
 }
 
-bool Gemm::runs_blocks() const {
-  return sizes_.m > kFewRows || !is_f32() || sizes_.parts.count > 1;
-}
+bool Gemm::runs_many_rows() const { return sizes_.m > kFewRows || sizes_.parts.count > 1; }
+
+bool Gemm::runs_blocks() const { return runs_many_rows() || !is_f32(); }
 
 bool Gemm::runs_columns() const {
-  return method_->multiply_columns != nullptr && sizes_.m <= method_->few_rows &&
-         sizes_.transpose_b && sizes_.k > 0 && sizes_.k % method_->depth_unit == 0 &&
-         method_->PackedBSize(sizes_.m, sizes_.k) <= kFewRowsFloats;
+  if (runs_many_rows() || !sizes_.transpose_b) return false;
+  return is_f32() || (sizes_.k > 0 && sizes_.k % method_->depth_unit == 0 &&
+                      method_->PackedASize(sizes_.m, sizes_.k) <= kColumnsFloats);
 }
 
 std::vector<Gemm::Depth> Gemm::Depths() const {
@@ -164,15 +161,8 @@ int64_t Gemm::sums_size() const {
   return cuts_k() ? RoundUp(sizes_.m, method_->row_unit) * block_n_ : block_m_ * sum_columns_;
 }
 
-int64_t Gemm::packed_a_size() const {
-  if (runs_columns()) return method_->PackedBSize(sizes_.m, sizes_.k);
-  return method_->PackedASize(block_m_, block_k_);
-}
-
 int64_t Gemm::packed_b_size() const {
-  if (runs_columns()) return 0;
-  const bool is_short = !runs_blocks() && sizes_.transpose_b;
-  return method_->PackedBSize(block_n_, is_short ? std::min(block_k_, kShortPanelDepth) : block_k_);
+  return runs_columns() ? 0 : method_->PackedBSize(block_n_, block_k_);
 }
 
 int64_t Gemm::workspace_bytes() const {
@@ -303,11 +293,7 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
       }
       product.pieces = pieces;
       product.next_c = tile.c + product.width;
-      if (sizes_.transpose_b) {
-        RunShortPanels(operands.b, j, depth.begin, panel, product);
-      } else {
-        RunRowsInPlace(operands.b, j, depth.begin, panel, product);
-      }
+      RunRowsInPlace(operands.b, j, depth.begin, panel, product);
     }
   }
   if (operands.terms.addend == nullptr) return;
@@ -320,25 +306,30 @@ void Gemm::RunColumns(const Operands& operands, float* workspace) const {
   float* const start = workspace;
   float* const sums = start + kColumnsInPlace;
   float* const packed_a = sums + sums_size();
-  method_->pack_b(BlockOfA(operands.a, 0, 0, sizes_.k), packed_a);
   ColumnsProduct product;
   product.a = packed_a;
   product.rows = sizes_.m;
-  product.sums = sums;
-  product.sum_stride = sum_stride();
-  for (int64_t column = 0; column < sizes_.n; column += kColumnsInPlace) {
-    product.b = BlockOfB(operands.b, column, 0, sizes_.k);
-    const int64_t columns = product.b.count;
-    if (operands.terms.bias != nullptr) {
-      ConvertFloats(sizes_.dtype,
-                    static_cast<const char*>(operands.terms.bias) + column * element_bytes,
-                    DType::kF32, start, columns);
-      product.start = start;
+  for (const Depth& depth : depths_) {
+    method_->pack_few_rows(BlockOfA(operands.a, 0, depth.begin, depth.count), packed_a);
+    product.continues = !depth.begins_part;
+    product.start = nullptr;
+    for (int64_t column = 0; column < sizes_.n; column += kColumnsInPlace) {
+      product.b = BlockOfB(operands.b, column, depth.begin, depth.count);
+      const int64_t columns = product.b.count;
+      if (operands.terms.bias != nullptr && depth.begins_part) {
+        ConvertFloats(sizes_.dtype,
+                      static_cast<const char*>(operands.terms.bias) + column * element_bytes,
+                      DType::kF32, start, columns);
+        product.start = start;
+      }
+      char* const c = static_cast<char*>(operands.c) + column * element_bytes;
+      product.c = is_f32() ? reinterpret_cast<float*>(c) : sums;
+      product.c_stride = is_f32() ? operands.c_stride : sum_stride();
+      method_->multiply_columns(product);
+      if (is_f32()) continue;
+      method_->round({sums, product.c_stride, sizes_.m, columns, c, operands.c_stride,
+                      /*streams=*/false});
     }
-    method_->multiply_columns(product);
-    method_->round({sums, product.sum_stride, sizes_.m, columns,
-                    static_cast<char*>(operands.c) + column * element_bytes, operands.c_stride,
-                    /*streams=*/false});
   }
   if (operands.terms.addend == nullptr) return;
   AddRows(sizes_.dtype, operands.terms.addend, sizes_.m, sizes_.n, operands.c_stride, operands.c);
@@ -357,30 +348,6 @@ void Gemm::RunRowsInPlace(const GemmOperand& b, int64_t column, int64_t k, float
     tile.next_b_lines = CeilDiv(product.width * tile.depth, kLineFloats * sizes_.m);
   }
   MultiplyPanel<ComputeTile>(product);
-}
-
-void Gemm::RunShortPanels(const GemmOperand& b, int64_t column, int64_t k, float* panel,
-                          PanelProduct& product) const {
-  GemmTile& tile = product.tile;
-  // What is packed next is prefetched by whichever takes longer, packing or multiplying.
-  const bool packing_prefetches = sizes_.m < kTileRows;
-  const int64_t depth = tile.depth;
-  const float* const first = static_cast<const float*>(b.data) + column * b.stride + k;
-  for (int64_t done = 0; done == 0 || done < depth; done += kShortPanelDepth) {
-    const float* const from = first + done;
-    const float* const next = done + kShortPanelDepth < depth ? from + kShortPanelDepth
-                                                              : first + product.width * b.stride;
-    tile.depth = std::min(kShortPanelDepth, depth - done);
-    PackTransposedPanels(from, b.stride, packing_prefetches ? next - from : 0, tile.depth,
-                         tile.columns, panel);
-    if (!packing_prefetches) {
-      tile.next_columns = {next, b.stride, tile.depth, CeilDiv(tile.columns, sizes_.m)};
-    }
-    MultiplyPanel<ComputeTile>(product);
-    product.pieces += kShortPanelDepth * kTileRows;
-    tile.start = nullptr;
-    tile.continues = true;
-  }
 }
 
 }  // namespace zg

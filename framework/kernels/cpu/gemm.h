@@ -90,8 +90,9 @@ class Gemm {
   };
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
+  bool runs_many_rows() const;
   bool runs_columns() const;
-  bool runs_blocks() const;  // otherwise
+  bool runs_blocks() const;  // unless it runs columns
   bool is_bound_by_stores() const;
   int64_t run_of_part() const { return sizes_.k / (sizes_.parts.count * sizes_.parts.groups); }
   std::vector<Depth> Depths() const;
@@ -102,7 +103,7 @@ class Gemm {
   bool cuts_k() const { return sizes_.k > block_k_; }
   int64_t sum_stride() const { return cuts_k() ? block_n_ : sum_columns_; }
   int64_t sums_size() const;
-  int64_t packed_a_size() const;
+  int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
   int64_t packed_b_size() const;
 
   StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t depth) const;
@@ -111,16 +112,13 @@ class Gemm {
   // Packs a block of B (block_k_ x block_n_) and multiplies all of A with it, in packed blocks of
   // block_m_ rows.
   void RunBlocks(const Operands& operands, float* workspace) const;
-  // With few rows and a method that multiplies columns of B where they are stored.
+  // With few rows every element of B is used only a few times, so memory bandwidth decides: B is
+  // not packed. If it is stored by columns, these are multiplied as they lie.
   void RunColumns(const Operands& operands, float* workspace) const;
-  // With few rows in f32, every element of B is used only a few times, so memory bandwidth decides.
+  // If it is stored by rows, in f32, they are read in place, a few at a time.
   void RunFewRows(const Operands& operands, float* workspace) const;
-  // One panel of it, from `column` and `k` of B. If B is stored by rows they are read in place, a
-  // few at a time; if it is stored by columns, it is packed in short panels, each of which is used
-  // while it is in the first-level cache.
+  // One panel of it, from `column` and `k` of B.
   void RunRowsInPlace(const GemmOperand& b, int64_t column, int64_t k, float* panel,
-                      PanelProduct& product) const;
-  void RunShortPanels(const GemmOperand& b, int64_t column, int64_t k, float* panel,
                       PanelProduct& product) const;
 
   GemmSizes sizes_;

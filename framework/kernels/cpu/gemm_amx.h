@@ -168,9 +168,9 @@ void MultiplyAmxColumns(const ColumnsProduct& product, int64_t column) {
   ForEachTile<kOfB>([&](auto of_b) {
     ForEachTile<kOfA>([&](auto of_a) {
       tiles.template Store<of_b * kOfA + of_a>(sums, kAmxRowBytes);
-      TransposeAmxSums(
-          sums, product.sums + of_a * kAmxSide * product.sum_stride + column + of_b * kAmxSide,
-          product.sum_stride);
+      TransposeAmxSums(sums,
+                       product.c + of_a * kAmxSide * product.c_stride + column + of_b * kAmxSide,
+                       product.c_stride);
     });
   });
 }
@@ -216,8 +216,8 @@ constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
   method.pack_b = PackAmxB;
   method.multiply = MultiplyAmxBlocks<Tiles>;
   method.round = round;
+  method.pack_few_rows = PackAmxB;
   method.multiply_columns = MultiplyAmxColumnsOfFewRows<Tiles>;
-  method.few_rows = 4 * kAmxSide;
   method.begin = [] { Tiles::Begin(kWholeAmxTiles); };
   method.end = Tiles::End;
   return method;

@@ -55,14 +55,16 @@ struct SumsToRound {
   bool streams;
 };
 
-// A product of few rows, with columns of B that lie along k where they are stored.
+// A product of few rows, with columns of B that are not packed: they lie along k where they are
+// stored.
 struct ColumnsProduct {
-  const float* a = nullptr;  // rows of A, packed by pack_b as if they were columns
+  const float* a = nullptr;  // packed by pack_few_rows
   int64_t rows = 0;
-  StoredBlock b;                 // of whole units of k
-  const float* start = nullptr;  // one value per column, or null: zero
-  float* sums = nullptr;         // (rows, columns), both padded to whole units
-  int64_t sum_stride = 0;
+  StoredBlock b;
+  float* c = nullptr;  // with the start and padding of a BlockProduct
+  int64_t c_stride = 0;
+  const float* start = nullptr;
+  bool continues = false;  // only if operands are in f32
 };
 
 // Rounds to `kDType` like ConvertFloats.
@@ -70,6 +72,8 @@ template <DType kDType>
 void RoundSums(const SumsToRound& sums) {
   RoundRows(sums.sums, sums.sum_stride, sums.rows, sums.columns, kDType, sums.c, sums.c_stride);
 }
+
+inline constexpr int64_t kFewRows = 64;
 
 struct GemmMethod {
   // Packed blocks are padded to whole units, although the last ones may have fewer rows, columns or
@@ -90,9 +94,9 @@ struct GemmMethod {
   void (*pack_b)(const StoredBlock& block, float* packed);
   void (*multiply)(const BlockProduct& product);
   void (*round)(const SumsToRound& sums);  // for operands in 16 bits
-  // With the bits of `multiply`, for up to `few_rows` rows; null: none.
-  void (*multiply_columns)(const ColumnsProduct& product) = nullptr;
-  int64_t few_rows = 0;
+  // For up to kFewRows rows, and whole units of k. A row takes the space of a packed one.
+  void (*pack_few_rows)(const StoredBlock& block, float* packed);
+  void (*multiply_columns)(const ColumnsProduct& product);
   // Called before and after the products of a thread (GemmScope); null if not needed.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;

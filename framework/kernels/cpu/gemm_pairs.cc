@@ -123,7 +123,8 @@ void PackA(const StoredBlock& block, float* pieces) {
 void PackB(const StoredBlock& block, float* panels) {
   const auto* const data = static_cast<const BFloat16*>(block.data);
   if (block.runs_along_k) {
-    PackTransposedPanelPairs(data, block.stride, block.depth, block.count, panels);
+    PackTransposedPanelPairs(data, block.stride, kPanelUnit * block.stride, block.depth,
+                             block.count, panels);
   } else {
     PackPanelPairs(data, block.stride, block.depth, block.count, panels);
   }
@@ -131,6 +132,11 @@ void PackB(const StoredBlock& block, float* panels) {
 
 void Multiply(const BlockProduct& product) {
   MultiplyPanels<ComputePairTile>(product, NumPairs(product.depth));
+}
+
+void MultiplyColumns(const ColumnsProduct& product) {
+  MultiplyShortPanels<ComputePairTile>(product, 2, /*packing_prefetches=*/true,
+                                       PackTransposedPanelPairs);
 }
 
 constexpr GemmMethod MakePairMethod() {
@@ -147,6 +153,8 @@ constexpr GemmMethod MakePairMethod() {
   method.pack_a = PackA;
   method.pack_b = PackB;
   method.multiply = Multiply;
+  method.pack_few_rows = PackA;
+  method.multiply_columns = MultiplyColumns;
   method.round = RoundSums<DType::kBF16>;
   return method;
 }
@@ -177,11 +185,10 @@ ZG_PAIRS void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, i
   }
 }
 
-void PackTransposedPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
-                              float* panels) {
+void PackTransposedPanelPairs(const BFloat16* b, int64_t stride, int64_t next, int64_t depth,
+                              int64_t columns, float* panels) {
   if (ArePairs(stride, depth)) {
-    return PackTransposedPanels(AsPairs(b), stride / 2, kPanelUnit * stride / 2, depth / 2, columns,
-                                panels);
+    return PackTransposedPanels(AsPairs(b), stride / 2, next / 2, depth / 2, columns, panels);
   }
   auto* const pairs = reinterpret_cast<uint32_t*>(panels);
   for (int64_t first = 0, width; first < columns; first += width) {

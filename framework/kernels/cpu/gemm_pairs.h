@@ -27,8 +27,8 @@ inline constexpr int64_t NumPairs(int64_t depth) { return (depth + 1) / 2; }
 // Like PackPanels and its siblings in gemm_pack.h; element (k, j) is in pair k / 2.
 void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
                     float* panels);
-void PackTransposedPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
-                              float* panels);
+void PackTransposedPanelPairs(const BFloat16* b, int64_t stride, int64_t next, int64_t depth,
+                              int64_t columns, float* panels);
 void PackPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t rows, float* pieces);
 void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t rows,
                               float* pieces);

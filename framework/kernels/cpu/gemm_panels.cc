@@ -29,6 +29,13 @@ void PackB(const StoredBlock& block, float* panels) {
   }
 }
 
+template <typename T>
+void MultiplyColumns(const ColumnsProduct& product) {
+  // By whichever takes longer.
+  const bool packing_prefetches = product.rows < kTileRows;
+  MultiplyShortPanels<ComputeTile>(product, 1, packing_prefetches, PackTransposedPanels<T>);
+}
+
 void Multiply(const BlockProduct& product) { MultiplyPanels<ComputeTile>(product, product.depth); }
 
 template <typename T>
@@ -48,6 +55,8 @@ constexpr GemmMethod FloatMethodOf() {
   method.pack_a = PackA<T>;
   method.pack_b = PackB<T>;
   method.multiply = Multiply;
+  method.pack_few_rows = PackA<T>;
+  method.multiply_columns = MultiplyColumns<T>;
   if (std::is_same_v<T, BFloat16>) method.round = RoundSums<DType::kBF16>;
   if (std::is_same_v<T, Float16>) method.round = RoundSums<DType::kF16>;
   return method;

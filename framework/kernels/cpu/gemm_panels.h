@@ -76,6 +76,57 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
   }
 }
 
+// Packs a panel of stored columns, of which `next` is prefetched (PackTransposedPanels).
+template <typename T>
+using PackColumns = void (*)(const T* b, int64_t stride, int64_t next, int64_t depth,
+                             int64_t columns, float* panel);
+
+// Packs columns in short panels, each of which is used while it is in the first-level cache. A panel
+// has `packed_k` k in a float. What is packed next is prefetched by packing, or by `kCompute`.
+template <TileCompute kCompute, typename T>
+void MultiplyShortPanels(const ColumnsProduct& product, int64_t packed_k, bool packing_prefetches,
+                         PackColumns<T> pack) {
+  constexpr int64_t kSteps = 64;
+  alignas(64) float panel[kMaxPanelWidth * kSteps];
+  const StoredBlock& b = product.b;
+  const int64_t section = kSteps * packed_k;
+  PanelProduct tiles;
+  tiles.pieces_depth = CeilDiv(b.depth, packed_k);
+  tiles.rows = product.rows;
+  for (int64_t j = 0; j < b.count; j += tiles.width) {
+    tiles.width = PanelWidth(b.count - j);
+    tiles.pieces = product.a;
+    GemmTile& tile = tiles.tile;
+    tile = {};
+    tile.a_stride = kTileRows;
+    tile.b = panel;
+    tile.b_stride = tiles.width;
+    tile.c = product.c + j;
+    tile.c_stride = product.c_stride;
+    tile.columns = std::min(tiles.width, b.count - j);
+    if (product.start != nullptr) tile.start = product.start + j;
+    tile.continues = product.continues;
+    tiles.next_c = tile.c + tiles.width;
+    const T* const first = static_cast<const T*>(b.data) + j * b.stride;
+    for (int64_t k = 0; k == 0 || k < b.depth; k += section) {
+      const T* const from = first + k;
+      const T* const next = k + section < b.depth ? from + section : first + tiles.width * b.stride;
+      const int64_t depth = std::min(section, b.depth - k);
+      tile.depth = CeilDiv(depth, packed_k);
+      pack(from, b.stride, packing_prefetches ? next - from : 0, depth, tile.columns, panel);
+      if (!packing_prefetches) {
+        constexpr int64_t kElements = sizeof(float) / sizeof(T);
+        tile.next_columns = {reinterpret_cast<const float*>(next), b.stride / kElements,
+                             CeilDiv(depth, kElements), CeilDiv(tile.columns, product.rows)};
+      }
+      MultiplyPanel<kCompute>(tiles);
+      tiles.pieces += kSteps * kTileRows;
+      tile.start = nullptr;
+      tile.continues = true;
+    }
+  }
+}
+
 // Multiplies in f32 whatever the dtype of the operands.
 const GemmMethod& FloatMethod(DType dtype);
 
