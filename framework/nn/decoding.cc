@@ -37,6 +37,7 @@ Var Decoding::Cached(Var rows, const std::string& what) {
   cache += what;
   const int number = ++num_caches_[cache];
   if (number > 1) cache += std::to_string(number);
+  trace.set_fills_caches();
   return trace.Append("cached_rows", {rows, start_}, {{"name", cache}, {"size", context_}}, cache);
 }
 

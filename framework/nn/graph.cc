@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "framework/ops/op_names.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/micro_batch_values.h"
 #include "framework/passes/result_names.h"
@@ -41,12 +40,6 @@ Status CheckResults(const std::vector<NamedVar>& results, const nn::Trace& trace
 Var AsF32(Var result, nn::Trace& trace) {
   if (IsFloat(result.dtype())) return result;
   return trace.Append("cast", {result}, {{"dtype", DType::kF32}});
-}
-
-// Whether the program leaves something in a cache to later runs.
-bool LeavesRows(const ir::Section& program) {
-  return std::any_of(program.nodes.begin(), program.nodes.end(),
-                     [](const ir::Node* node) { return node->op->name == op_names::kCachedRows; });
 }
 
 // For the loss and its weight. `hint` says how to get a scalar.
@@ -142,7 +135,7 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
   Inputs inputs(&trace);
   const Outputs outputs = build(inputs);
   ZG_RETURN_IF_ERROR(trace.status());
-  if (outputs.items().empty() && !LeavesRows(*ir_.sections().back())) {
+  if (outputs.items().empty() && !trace.fills_caches()) {
     return InvalidArgument("the function returned no result");
   }
   Eval eval{name, {}};

@@ -89,6 +89,9 @@ class Trace {
 
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
+  // Whether the program leaves rows to later runs (nn/decoding.h).
+  bool fills_caches() const { return fills_caches_; }
+  void set_fills_caches() { fills_caches_ = true; }
   int64_t NextStream();                            // a new random stream, numbered within its scope
   void RestartStreams() { num_streams_.clear(); }  // each eager step draws from the same streams
   ir::Builder& builder() { return builder_; }
@@ -102,6 +105,7 @@ class Trace {
   std::string_view function_;
   NodeRunner* runner_;
   bool training_;
+  bool fills_caches_ = false;
   Variables* variables_;
   Trace* previous_;
   int64_t id_;

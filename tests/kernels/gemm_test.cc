@@ -122,16 +122,20 @@ TEST_P(GemmTest, MatchesTheFormula) {
 
 // A row of C has the same bits in a product of any size, for every path through the blocks.
 TEST_P(GemmTest, RowsDoNotDependOnTheSizes) {
-  const int64_t k = 450, n = 130;
-  const std::vector<float> a = Random(300 * k, 1);
-  for (const bool transpose_b : {false, true}) {
+  const int64_t n = 250;
+  const std::vector<float> bias = Random(n, 3);
+  for (const int64_t k : {449, 480}) {  // whole pairs and tiles, or not
+    const std::vector<float> a = Random(300 * k, 1);
     const std::vector<float> b = Random(n * k, 2);
-    const auto multiply = [&](int64_t m) {
-      return Multiply(method(), {m, n, k, false, transpose_b, dtype()}, a, b, nullptr);
-    };
-    const std::vector<float> all = multiply(300);
-    for (const int64_t m : {1, 5, 20, 48, 64, 65}) {
-      ExpectSameBits(multiply(m), std::vector<float>(all.begin(), all.begin() + m * n));
+    for (const bool transpose_b : {false, true}) {
+      const auto multiply = [&](int64_t m) {
+        return Multiply(method(), {m, n, k, false, transpose_b, dtype()}, a, b, bias.data());
+      };
+      const std::vector<float> all = multiply(300);
+      for (const int64_t m : {1, 5, 20, 48, 64, 65}) {
+        SCOPED_TRACE(::testing::Message() << m << " rows of " << k << ", " << transpose_b);
+        ExpectSameBits(multiply(m), std::vector<float>(all.begin(), all.begin() + m * n));
+      }
     }
   }
 }

@@ -76,7 +76,7 @@ StatusOr<Result> RunOnRank(const Config& config, Communicator& communicator) {
   return result;
 }
 
-// Of rank 0.
+// What rank 0 sees.
 Result RunModel(const Config& config) {
   return testing::ResultsOnRanks<Result>(
       config.ranks, [&](Communicator& communicator, Result* result) -> Status {

@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/transpose.h"
 #include "framework/kernels/dim_view.h"
@@ -22,10 +23,15 @@ using SumOf = decltype(NumberOf(T()));
 template <typename T>
 void AddRow(const T* x, int64_t count, SumOf<T>* sums, T* y) {
   Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
-    for (int64_t k = 0; k < count; ++k) {
-      sums[k] += NumberOf(x[k]);
-      y[k] = ElementFrom<T>::Of(sums[k]);
+    for (int64_t run = 0; run < count; run += kPrefetchRun) {
+      const int64_t end = std::min(run + kPrefetchRun, count);
+      PrefetchRow<0>(x + run + kPrefetchAhead, end - run);
+      PrefetchRow<1>(y + run + kPrefetchAhead, end - run);
+      ZG_INDEPENDENT
+      for (int64_t k = run; k < end; ++k) {
+        sums[k] += NumberOf(x[k]);
+        y[k] = ElementFrom<T>::Of(sums[k]);
+      }
     }
   });
 }

@@ -12,11 +12,6 @@
 namespace zg {
 namespace {
 
-// While some elements are computed, others further on come from memory: the processor itself does not
-// prefetch beyond a page, and a formula leaves it no time to catch up.
-constexpr int64_t kRun = 128;
-constexpr int64_t kAhead = 1024;
-
 // y[k] for k < count from elements begin + k of the inputs. `y` becomes `out`, at once or later, from
 // element `begin` on.
 template <ElementwiseCode kCode, typename T>
@@ -26,11 +21,11 @@ void Compute(const void* const* inputs, int64_t begin, float scalar, int64_t cou
     constexpr int kNumInputs = RowOf(kCode).num_inputs;
     const T* const a = static_cast<const T*>(inputs[0]) + begin;
     const T* const b = static_cast<const T*>(inputs[kNumInputs - 1]) + begin;
-    for (int64_t run = 0; run < count; run += kRun) {
-      const int64_t size = std::min(kRun, count - run);
-      PrefetchRow<0>(a + run + kAhead, size);
-      if (kNumInputs > 1) PrefetchRow<0>(b + run + kAhead, size);
-      PrefetchRow<1>(out + begin + run + kAhead, size);
+    for (int64_t run = 0; run < count; run += kPrefetchRun) {
+      const int64_t size = std::min(kPrefetchRun, count - run);
+      PrefetchRow<0>(a + run + kPrefetchAhead, size);
+      if (kNumInputs > 1) PrefetchRow<0>(b + run + kPrefetchAhead, size);
+      PrefetchRow<1>(out + begin + run + kPrefetchAhead, size);
       const T* const first = a + run;
       const T* const second = b + run;
       float* const to = y + run;

@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kBlock = kElementwiseBlock;
+constexpr int64_t kBlock = kUpdateBlock;
 
 // Outputs are written once a whole block is computed, because they are also inputs.
 class ElementwiseUpdate : public Update {

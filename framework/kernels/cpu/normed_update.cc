@@ -16,7 +16,7 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kBlock = kElementwiseBlock;
+constexpr int64_t kBlock = kUpdateBlock;
 static_assert(kBlock % kSquareSumTermElements == 0, "a block cuts no term");
 
 bool AllFinite(const float* data, int64_t count) {

@@ -1,5 +1,9 @@
 // Prefetches a row of elements into the first-level cache: to be read, or written, after other work
 // that needs no memory. A burst of stores to a row that is not there would wait for memory.
+//
+// Loops that compute more than a few instructions per element prefetch, run by run, what they reach
+// next: the processor itself does not prefetch beyond a page, and leaves such a loop no time to catch
+// up.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +11,9 @@
 #include "framework/base/host_device.h"
 
 namespace zg {
+
+inline constexpr int64_t kPrefetchRun = 128;     // elements
+inline constexpr int64_t kPrefetchAhead = 1024;  // elements
 
 template <int kForWriting, typename T>
 ZG_INLINE void PrefetchRow(const T* row, int64_t columns) {

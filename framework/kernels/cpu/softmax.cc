@@ -23,8 +23,13 @@ ZG_INLINE float SumOfRow(const float* row, int64_t count) {
 void SoftmaxRow(const float* x, const float*, int64_t count, float* y) {
   Multiversion([=]() ZG_VERSION {
     const float largest = MaximumOf(x, count);
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) y[i] = ExpOfNotHigh(x[i] - largest);
+    for (int64_t run = 0; run < count; run += kPrefetchRun) {
+      const int64_t end = std::min(run + kPrefetchRun, count);
+      PrefetchRow<0>(x + count + run, end - run);  // the next row
+      PrefetchRow<1>(y + run + kPrefetchAhead, end - run);
+      ZG_INDEPENDENT
+      for (int64_t i = run; i < end; ++i) y[i] = ExpOfNotHigh(x[i] - largest);
+    }
     const float factor = 1.0f / SumOfRow(y, count);
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) y[i] *= factor;
@@ -47,12 +52,16 @@ void LogSoftmaxRow(const float* x, const float*, int64_t count, float* y) {
     constexpr int64_t kBlock = 1024;
     float block[kBlock];
     const float largest = MaximumOf(x, count);
-    PrefetchRow<1>(y, count);
     float sum = 0.0f;
     for (int64_t begin = 0; begin < count; begin += kBlock) {
-      const int64_t size = count - begin < kBlock ? count - begin : kBlock;
-      ZG_INDEPENDENT
-      for (int64_t i = 0; i < size; ++i) block[i] = ExpOfNotHigh(x[begin + i] - largest);
+      const int64_t size = std::min(kBlock, count - begin);
+      for (int64_t run = 0; run < size; run += kPrefetchRun) {
+        const int64_t end = std::min(run + kPrefetchRun, size);
+        PrefetchRow<0>(x + count + begin + run, end - run);  // the next row
+        PrefetchRow<1>(y + begin + run, end - run);
+        ZG_INDEPENDENT
+        for (int64_t i = run; i < end; ++i) block[i] = ExpOfNotHigh(x[begin + i] - largest);
+      }
       sum += SumOfRow(block, size);
     }
     const float shift = largest + Log<Fused>(sum);

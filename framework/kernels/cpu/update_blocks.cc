@@ -4,12 +4,27 @@
 #include <utility>
 
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/math/update_scalars.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
 
-constexpr int64_t kBlock = kElementwiseBlock;
+namespace {
+
+constexpr int64_t kBlock = kUpdateBlock;
+
+template <typename T>
+void ScaleGradient(const T* gradient, float factor, int64_t count, float* scaled) {
+  Multiversion([=]() ZG_VERSION {
+    PrefetchRow<0>(gradient + kPrefetchAhead, count);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) scaled[i] = factor * ToF32(gradient[i]);
+  });
+}
+
+}  // namespace
 
 UpdateBlocks::UpdateBlocks(UpdateProgram program, DType gradient_dtype)
     : program_(std::move(program)),
@@ -47,8 +62,7 @@ void UpdateBlocks::Compute(const KernelArguments& arguments, float factor, int64
   float* const gradient = blocks + scalars_.size() * kBlock;
   float* const slots = gradient + kBlock;
   WithFloatType(gradient_dtype_, [&](auto zero) {
-    const auto* const g = arguments.input<decltype(zero)>(1) + begin;
-    for (int64_t i = 0; i < count; ++i) gradient[i] = factor * ToF32(g[i]);
+    ScaleGradient(arguments.input<decltype(zero)>(1) + begin, factor, count, gradient);
   });
   const auto operand_at = [&](const ElementwiseOperand& operand) -> const float* {
     if (program_.IsScalar(operand)) return blocks + program_.ScalarIndex(operand) * kBlock;

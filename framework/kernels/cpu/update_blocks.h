@@ -11,6 +11,9 @@
 
 namespace zg {
 
+// Elements of a block: some twenty of them fit into the first-level cache.
+inline constexpr int64_t kUpdateBlock = 512;
+
 class UpdateBlocks {
  public:
   UpdateBlocks(UpdateProgram program, DType gradient_dtype);
@@ -21,7 +24,7 @@ class UpdateBlocks {
   // Computes the scalars from the program's inputs, in their order. For blocks of up to `count`
   // elements.
   void SetScalars(const std::vector<double>& inputs, int64_t count, void* workspace);
-  // Computes elements [begin, begin + count), count <= kElementwiseBlock, of all statements, or of
+  // Computes elements [begin, begin + count), count <= kUpdateBlock, of all statements, or of
   // those that need no norm. The gradient is multiplied by `factor`.
   void Compute(const KernelArguments& arguments, float factor, int64_t begin, int64_t count,
                bool without_norms = false) const;
