@@ -1,4 +1,4 @@
-// The dtype in which a graph reads its parameters.
+// The casts through which a graph reads a parameter in 16 bits (mixed-precision).
 #pragma once
 
 #include <vector>

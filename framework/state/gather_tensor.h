@@ -16,8 +16,8 @@ namespace zg {
 // Elements [begin, begin + count) of the tensor, flat.
 using ChunkVisitor = std::function<void(int64_t begin, const float* values, int64_t count)>;
 
-// Visits the elements of a stored tensor in order. Every rank must call this, in the
-// same order; every rank sees all of them. `purpose` names it in the errors of the communicator.
+// Visits the elements of a stored tensor in order. Every rank must call this, in the same order;
+// every rank sees all of them. `purpose` names it in the errors of the communicator.
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit);
 

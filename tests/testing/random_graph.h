@@ -23,9 +23,9 @@ struct RandomModelOptions {
   bool trains = true;      // or it has eval programs only
 };
 
-// A training program with a loss, and eval programs, before the first pass. Its
-// mesh is data=num_ranks, with tensor=tensor_ranks if there are several; every rank has one to
-// three micro-batches.
+// A training program with a loss, and eval programs, before the first pass. Its mesh is
+// data=num_ranks, with tensor=tensor_ranks if there are several; every rank has one to three
+// micro-batches.
 ir::Graph MakeRandomModel(const RandomModelOptions& options);
 
 // Rules for the axis "tensor" (framework/passes/placement_rule.h): for about half of the model's
