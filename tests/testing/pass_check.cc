@@ -69,13 +69,9 @@ std::string CheckRoundWeights(RunComparison& runs) {
     if (tensor.type.dtype == DType::kF32) continue;
     const std::string key = "tensor " + tensor.name;
     rounded.insert(key);
-    const std::vector<Observation>& after = runs.seen_after.at(key);
-    for (size_t step = 0; step < after.size(); ++step) {
-      const std::vector<double> values = runs.seen_before.at(key)[step].logical.ToDoubles();
-      const std::string difference =
-          Difference(HeapTensor::FromDoubles(tensor.type, values), after[step].logical);
-      if (!difference.empty()) return fmt::format("{} is not rounded: {}\n", key, difference);
-    }
+    const std::string difference =
+        DifferenceFromRounded(tensor.type, runs.seen_before.at(key), runs.seen_after.at(key));
+    if (!difference.empty()) return fmt::format("{} is not rounded, {}\n", key, difference);
   }
   return runs.CompareAll({}, [&](const std::string& key) { return rounded.count(key) == 0; });
 }

@@ -32,6 +32,16 @@ std::string Difference(const HeapTensor& before, const HeapTensor& after,
   return "";
 }
 
+std::string DifferenceFromRounded(const TensorType& type, const std::vector<Observation>& values,
+                                  const std::vector<Observation>& rounded) {
+  for (size_t step = 0; step < rounded.size(); ++step) {
+    const HeapTensor want = HeapTensor::FromDoubles(type, values[step].logical.ToDoubles());
+    const std::string difference = Difference(want, rounded[step].logical);
+    if (!difference.empty()) return fmt::format("step {}: {}", step, difference);
+  }
+  return "";
+}
+
 double MaxAbs(const std::vector<double>& values) {
   double largest = 0;
   for (double value : values) largest = std::max(largest, std::abs(value));
@@ -79,16 +89,11 @@ std::string RunComparison::RunBefore() {
 std::string RunComparison::CheckCopies() const {
   for (const ir::StoredTensor& tensor : after.tensors()) {
     if (tensor.copy_of.empty()) continue;
-    const std::vector<Observation>& copies = seen_after.at("tensor " + tensor.name);
-    const std::vector<Observation>& originals = seen_after.at("tensor " + tensor.copy_of);
-    for (size_t step = 0; step < copies.size(); ++step) {
-      const HeapTensor rounded =
-          HeapTensor::FromDoubles(tensor.type, originals[step].logical.ToDoubles());
-      const std::string difference = Difference(rounded, copies[step].logical);
-      if (difference.empty()) continue;
-      return fmt::format("tensor {} is no copy of {}, step {}: {}\n", tensor.name, tensor.copy_of,
-                         step, difference);
-    }
+    const std::string difference =
+        DifferenceFromRounded(tensor.type, seen_after.at("tensor " + tensor.copy_of),
+                              seen_after.at("tensor " + tensor.name));
+    if (difference.empty()) continue;
+    return fmt::format("tensor {} is no copy of {}, {}\n", tensor.name, tensor.copy_of, difference);
   }
   return "";
 }

@@ -31,6 +31,10 @@ inline constexpr Tolerance kHalfTolerance = {0.06, /*smallest_scale=*/0.1, /*noi
 std::string Difference(const HeapTensor& before, const HeapTensor& after,
                        const Tolerance& tolerance = {}, bool keeps_finite = false);
 
+// The first step after which a tensor of this type does not hold `values`, rounded to it.
+std::string DifferenceFromRounded(const TensorType& type, const std::vector<Observation>& values,
+                                  const std::vector<Observation>& rounded);
+
 double MaxAbs(const std::vector<double>& values);
 
 // The mean of a scalar over the micro-batches of one of `num_steps` steps; NaN if it was not

@@ -276,23 +276,15 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
     product.pieces_depth = depth.count;
     product.rows = sizes_.m;
     for (int64_t j = 0; j < sizes_.n; j += product.width) {
-      product.width = PanelWidth(sizes_.n - j);
+      product.Begin(j, sizes_.n, panel, static_cast<float*>(operands.c), operands.c_stride);
       GemmTile& tile = product.tile;
-      tile = {};
-      tile.a_stride = kTileRows;
-      tile.b = panel;
-      tile.b_stride = product.width;
-      tile.c = static_cast<float*>(operands.c) + j;
-      tile.c_stride = operands.c_stride;
       tile.depth = depth.count;
-      tile.columns = std::min(product.width, sizes_.n - j);
       tile.continues = !depth.begins_part;
       if (operands.terms.bias != nullptr && depth.begins_part) {
         std::copy_n(static_cast<const float*>(operands.terms.bias) + j, tile.columns, start);
         tile.start = start;
       }
       product.pieces = pieces;
-      product.next_c = tile.c + product.width;
       RunRowsInPlace(operands.b, j, depth.begin, panel, product);
     }
   }

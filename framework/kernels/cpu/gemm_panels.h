@@ -24,6 +24,19 @@ struct PanelProduct {
   int64_t width;
   const float* next_c;  // C at the next panel
   GemmTile tile;        // the first rows' tile
+
+  // The panel, at `b`, from column j of `columns` on; its depth and start are the caller's.
+  void Begin(int64_t j, int64_t columns, const float* b, float* c, int64_t c_stride) {
+    width = PanelWidth(columns - j);
+    tile = {};
+    tile.a_stride = kTileRows;
+    tile.b = b;
+    tile.b_stride = width;
+    tile.c = c + j;
+    tile.c_stride = c_stride;
+    tile.columns = std::min(width, columns - j);
+    next_c = tile.c + width;
+  }
 };
 
 template <TileCompute kCompute>
@@ -51,16 +64,9 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
   panel.pieces_depth = steps;
   panel.rows = product.rows;
   for (int64_t j = 0; j < product.columns; j += panel.width) {
-    panel.width = PanelWidth(product.columns - j);
+    panel.Begin(j, product.columns, product.b + j * steps, product.c, product.c_stride);
     GemmTile& tile = panel.tile;
-    tile = {};
-    tile.a_stride = kTileRows;
-    tile.b = product.b + j * steps;
-    tile.b_stride = panel.width;
-    tile.c = product.c + j;
-    tile.c_stride = product.c_stride;
     tile.depth = steps;
-    tile.columns = std::min(panel.width, product.columns - j);
     if (product.start != nullptr) tile.start = product.start + j;
     tile.continues = product.continues;
     tile.part = product.part;
@@ -71,7 +77,6 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
       tile.next_b = tile.b + panel.width * steps;
       tile.next_b_lines = CeilDiv(panel.width * steps, kLineFloats * product.rows);
     }
-    panel.next_c = tile.c + panel.width;
     MultiplyPanel<kCompute>(panel);
   }
 }
@@ -94,19 +99,11 @@ void MultiplyShortPanels(const ColumnsProduct& product, int64_t packed_k, bool p
   tiles.pieces_depth = CeilDiv(b.depth, packed_k);
   tiles.rows = product.rows;
   for (int64_t j = 0; j < b.count; j += tiles.width) {
-    tiles.width = PanelWidth(b.count - j);
+    tiles.Begin(j, b.count, panel, product.c, product.c_stride);
     tiles.pieces = product.a;
     GemmTile& tile = tiles.tile;
-    tile = {};
-    tile.a_stride = kTileRows;
-    tile.b = panel;
-    tile.b_stride = tiles.width;
-    tile.c = product.c + j;
-    tile.c_stride = product.c_stride;
-    tile.columns = std::min(tiles.width, b.count - j);
     if (product.start != nullptr) tile.start = product.start + j;
     tile.continues = product.continues;
-    tiles.next_c = tile.c + tiles.width;
     const T* const first = static_cast<const T*>(b.data) + j * b.stride;
     for (int64_t k = 0; k == 0 || k < b.depth; k += section) {
       const T* const from = first + k;

@@ -70,21 +70,12 @@ void Multiply(const IndexedProduct& product, float* panel) {
   panels.pieces_depth = product.depth;
   panels.rows = product.rows;
   for (int64_t j = 0; j < product.columns; j += panels.width) {
-    panels.width = PanelWidth(product.columns - j);
+    panels.Begin(j, product.columns, panel, product.c, product.c_stride);
+    panels.tile.depth = product.depth;
+    panels.tile.continues = product.continues;
     IndexedMatrix b = product.b;
     b.columns += j;
-    GemmTile& tile = panels.tile;
-    tile = {};
-    tile.a_stride = kTileRows;
-    tile.b = panel;
-    tile.b_stride = panels.width;
-    tile.c = product.c + j;
-    tile.c_stride = product.c_stride;
-    tile.depth = product.depth;
-    tile.columns = std::min(panels.width, product.columns - j);
-    tile.continues = product.continues;
-    panels.next_c = tile.c + panels.width;
-    pack(b, product.depth, tile.columns, panels.width, panel);
+    pack(b, product.depth, panels.tile.columns, panels.width, panel);
     MultiplyPanel<ComputeTile>(panels);
   }
 }
