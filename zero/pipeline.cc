@@ -5,7 +5,7 @@
 #include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
-#include "framework/passes/drop_custom_gradients.h"
+#include "framework/passes/drop_gradient_marks.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_additions.h"
 #include "framework/passes/fuse_copies.h"
@@ -71,7 +71,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   }
   Add<KeepCaches>(&passes);  // with the final types of the rows
   if (update.has_value()) Add<BuildBackward>(&passes);
-  Add<DropCustomGradients>(&passes);  // backward is built
+  Add<DropGradientMarks>(&passes);  // backward is built
   if (update.has_value()) {
     Add<AccumulateResults>(&passes, /*keep_finite=*/is_scaled || skips);
     if (is_scaled) Add<ScaleLoss>(&passes);

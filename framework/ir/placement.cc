@@ -193,7 +193,8 @@ std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh
 
 std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, const Mesh& mesh) {
   const OpKind kind = node.op->traits.kind;
-  const bool computes = kind == OpKind::kCompute || kind == OpKind::kCast || kind == OpKind::kPack;
+  const bool computes = kind == OpKind::kCompute || kind == OpKind::kView ||
+                        kind == OpKind::kCast || kind == OpKind::kPack;
   if (!computes || !RunsForEveryMicroBatch(*node.section)) return {};
   if (!mesh.IsDataAxis(axis) || mesh.axes()[axis].size == 1) return {};
   SbpSignature signature;

@@ -5,6 +5,7 @@
 
 #include "framework/nn/functions.h"
 #include "framework/nn/module.h"
+#include "framework/nn/parameter.h"
 
 namespace zg::nn {
 
@@ -71,6 +72,46 @@ class ELU : public Module {
 
  private:
   double alpha_;
+};
+
+class ReLU6 : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return relu6(x); }
+};
+
+class Hardsigmoid : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return hardsigmoid(x); }
+};
+
+class Hardswish : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return hardswish(x); }
+};
+
+class Mish : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return mish(x); }
+};
+
+class SELU : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return selu(x); }
+};
+
+// The slope below 0 is a parameter: one, or one for each channel.
+class PReLU : public Module {
+ public:
+  PReLU(const Module* parent, const std::string& name, int64_t channels = 1, double initial = 0.25)
+      : Module(parent, name), weight(this, "weight", {channels}, Initializer::Constant(initial)) {}
+  Var forward(Var x) override { return prelu(x, weight); }
+
+  Parameter weight;
 };
 
 }  // namespace zg::nn

@@ -71,4 +71,22 @@ Var Conv1d::forward(Var x) {
   return bias.has_value() ? conv1d(x, w, *bias, options_) : conv1d(x, w, options_);
 }
 
+ConvTranspose1d::ConvTranspose1d(const Module* parent, const std::string& name, int64_t in,
+                                 int64_t out, int64_t kernel, const Conv1dLayerOptions& options)
+    : Module(parent, name),
+      weight(this, "weight", {in, OfGroup(out, options.groups), kernel},
+             options.weight.value_or(UniformFor({in, OfGroup(out, options.groups), kernel}))),
+      options_{options.stride, options.padding, options.dilation, options.groups},
+      output_padding_(options.output_padding) {
+  if (options.has_bias) {
+    bias.emplace(this, "bias", Shape{out}, options.bias.value_or(UniformFor(weight.shape())));
+  }
+}
+
+Var ConvTranspose1d::forward(Var x) {
+  const Var w = weight;
+  return bias.has_value() ? conv_transpose1d(x, w, *bias, options_, output_padding_)
+                          : conv_transpose1d(x, w, options_, output_padding_);
+}
+
 }  // namespace zg::nn

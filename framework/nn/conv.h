@@ -1,5 +1,5 @@
 // Convolutions as modules, named and initialised as in PyTorch: x (N, in, H, W) -> (N, out, OH, OW);
-// Conv1d: x (N, in, L). Shapes of weights and results: images.h.
+// the 1d ones: x (N, in, L). Shapes of weights and results: images.h.
 #pragma once
 
 #include <optional>
@@ -56,6 +56,7 @@ struct Conv1dLayerOptions {
   int64_t dilation = 1;
   int64_t groups = 1;
   bool has_bias = true;
+  int64_t output_padding = 0;                        // only for ConvTranspose1d
   std::optional<Initializer> weight = std::nullopt;  // as in ConvLayerOptions
   std::optional<Initializer> bias = std::nullopt;
 };
@@ -71,6 +72,20 @@ class Conv1d : public Module {
 
  private:
   Conv1dOptions options_;
+};
+
+class ConvTranspose1d : public Module {
+ public:
+  ConvTranspose1d(const Module* parent, const std::string& name, int64_t in, int64_t out,
+                  int64_t kernel, const Conv1dLayerOptions& options = {});
+  Var forward(Var x) override;
+
+  Parameter weight;  // (in, out / groups, K)
+  std::optional<Parameter> bias;
+
+ private:
+  Conv1dOptions options_;
+  int64_t output_padding_;
 };
 
 }  // namespace zg::nn

@@ -5,6 +5,7 @@
 
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
+#include "framework/nn/shapes.h"
 #include "framework/nn/trace.h"
 
 namespace zg {
@@ -106,6 +107,63 @@ Var clamp(Var x, double low, double high) {
   }
   const nn::Trace::Function called("clamp");
   return clamp_max(clamp_min(x, low), high);
+}
+
+Var relu6(Var x) {
+  const nn::Trace::Function called("relu6");
+  return clamp_max(relu(x), 6.0);
+}
+
+Var hardsigmoid(Var x) {
+  const nn::Trace::Function called("hardsigmoid");
+  return scale(relu6(shift(x, 3.0)), 1.0 / 6.0);
+}
+
+Var hardswish(Var x) {
+  const nn::Trace::Function called("hardswish");
+  return multiply(x, hardsigmoid(x));
+}
+
+Var mish(Var x) {
+  const nn::Trace::Function called("mish");
+  return multiply(x, tanh(softplus(x)));
+}
+
+Var selu(Var x) {
+  const nn::Trace::Function called("selu");
+  return scale(elu(x, 1.6732632423543772), 1.0507009873554805);
+}
+
+Var log_sigmoid(Var x) {
+  const nn::Trace::Function called("log_sigmoid");
+  return scale(softplus(scale(x, -1.0)), -1.0);
+}
+
+Var glu(Var x, int64_t dim) {
+  const nn::Trace::Function called("glu");
+  const std::vector<Var> halves = chunk(x, 2, dim);
+  return halves.size() == 2 ? multiply(halves[0], sigmoid(halves[1])) : Var();
+}
+
+Var prelu(Var x, Var slope) {
+  return nn::Checked("prelu", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("prelu").CheckUsable(slope).WithContext("prelu: slope"));
+    const Shape& shape = slope.shape();
+    const bool has_channels = x.shape().num_dims() >= 2;
+    if (shape.num_dims() != 1 ||
+        (shape.dim(0) != 1 && !(has_channels && shape.dim(0) == x.dim(1)))) {
+      return InvalidArgument(
+          "{}: got a slope of shape {}, expected [1] or the channels, dim 1 of x",
+          nn::Caller("prelu", x), shape.ToString());
+    }
+    Var of_channels = slope;
+    if (shape.dim(0) != 1) {
+      Dims dims(x.shape().num_dims() - 1, 1);
+      dims[0] = shape.dim(0);
+      of_channels = reshape(slope, dims);
+    }
+    return where(greater(x, 0.0), x, multiply(of_channels, x));
+  });
 }
 
 Var dropout(Var x, double probability) {

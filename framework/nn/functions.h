@@ -55,9 +55,16 @@ inline Var rsqrt(Var x) { return nn::append("rsqrt", {x}); }
 inline Var reciprocal(Var x) { return nn::append("reciprocal", {x}); }
 inline Var exp(Var x) { return nn::append("exp", {x}); }
 inline Var log(Var x) { return nn::append("log", {x}); }
+inline Var expm1(Var x) { return nn::append("expm1", {x}); }
+inline Var log1p(Var x) { return nn::append("log1p", {x}); }
 inline Var sin(Var x) { return nn::append("sin", {x}); }
 inline Var cos(Var x) { return nn::append("cos", {x}); }
 inline Var erf(Var x) { return nn::append("erf", {x}); }
+
+// Whole numbers of a floating-point dtype; their gradient is 0. `round` takes the even one of two.
+inline Var floor(Var x) { return nn::append("floor", {x}); }
+inline Var round(Var x) { return nn::append("round", {x}); }
+inline Var ceil(Var x) { return scale(floor(scale(x, -1.0)), -1.0); }
 
 // x^exponent; NaN for x < 0 unless the exponent is an integer. 0^0 is 1.
 Var pow(Var x, double exponent);
@@ -85,6 +92,18 @@ inline Var leaky_relu(Var x, double slope = 0.01) {
   return nn::append("leaky_relu", {x}, {{"slope", slope}});
 }
 inline Var elu(Var x, double alpha = 1.0) { return nn::append("elu", {x}, {{"alpha", alpha}}); }
+
+// Made of the functions above, which are fused where values permit it.
+Var relu6(Var x);        // to [0, 6]
+Var hardsigmoid(Var x);  // relu6(x + 3) / 6
+Var hardswish(Var x);    // x hardsigmoid(x)
+Var mish(Var x);         // x tanh(softplus(x)) (arXiv 1908.08681)
+Var selu(Var x);         // 1.0507 elu(x, 1.6733) (arXiv 1706.02515)
+Var log_sigmoid(Var x);  // ln(sigmoid(x))
+Var glu(Var x,
+        int64_t dim = -1);  // a sigmoid(b) of the halves a, b along one dim (arXiv 1612.08083)
+// x where x > 0, else slope x (arXiv 1502.01852); slope (1), or (C) for x (B, C, ...).
+Var prelu(Var x, Var slope);
 
 // x (..., K), weight (N, K), bias (N) -> (..., N).
 inline Var linear(Var x, Var weight) { return nn::append("linear", {x, weight}); }

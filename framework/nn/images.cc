@@ -142,6 +142,49 @@ Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options,
   return y + reshape(bias, {-1, 1, 1});
 }
 
+Var conv_transpose1d(Var x, Var weight, const Conv1dOptions& options, int64_t output_padding) {
+  return WithRows("conv_transpose1d", x, [&](Var rows) {
+    return conv_transpose2d(rows, InOneRow("conv_transpose1d", weight), InOneRow(options),
+                            {0, output_padding});
+  });
+}
+
+Var conv_transpose1d(Var x, Var weight, Var bias, const Conv1dOptions& options,
+                     int64_t output_padding) {
+  const nn::Trace::Function called("conv_transpose1d");
+  const Var y = conv_transpose1d(x, weight, options, output_padding);
+  return y + reshape(bias, {-1, 1});
+}
+
+Var pixel_shuffle(Var x, int64_t factor) {
+  return Checked("pixel_shuffle", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckImages("pixel_shuffle", x));
+    if (factor < 1 || x.dim(1) % (factor * factor) != 0) {
+      return InvalidArgument(
+          "{}: got the factor {}, expected one whose square divides the {} channels",
+          Caller("pixel_shuffle", x), factor, x.dim(1));
+    }
+    const int64_t channels = x.dim(1) / (factor * factor);
+    const Var squares = reshape(x, {x.dim(0), channels, factor, factor, x.dim(2), x.dim(3)});
+    return reshape(permute(squares, {0, 1, 4, 2, 5, 3}),
+                   {x.dim(0), channels, x.dim(2) * factor, x.dim(3) * factor});
+  });
+}
+
+Var pixel_unshuffle(Var x, int64_t factor) {
+  return Checked("pixel_unshuffle", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckImages("pixel_unshuffle", x));
+    if (factor < 1 || x.dim(2) % factor != 0 || x.dim(3) % factor != 0) {
+      return InvalidArgument("{}: got the factor {}, expected one that divides height and width",
+                             Caller("pixel_unshuffle", x), factor);
+    }
+    const int64_t height = x.dim(2) / factor, width = x.dim(3) / factor;
+    const Var squares = reshape(x, {x.dim(0), x.dim(1), height, factor, width, factor});
+    return reshape(permute(squares, {0, 1, 3, 5, 2, 4}),
+                   {x.dim(0), x.dim(1) * factor * factor, height, width});
+  });
+}
+
 Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options) {
   return nn::append("max_pool2d", {x},
                     {{"kernel", kernel.dims()},

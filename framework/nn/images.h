@@ -51,6 +51,16 @@ Var conv1d(Var x, Var weight, Var bias, const Conv1dOptions& options = {});
 Var conv_transpose2d(Var x, Var weight, const ConvOptions& options = {}, Size2 output_padding = 0);
 Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options = {},
                      Size2 output_padding = 0);
+// The same for signals: weight (C, O / groups, K).
+Var conv_transpose1d(Var x, Var weight, const Conv1dOptions& options = {},
+                     int64_t output_padding = 0);
+Var conv_transpose1d(Var x, Var weight, Var bias, const Conv1dOptions& options = {},
+                     int64_t output_padding = 0);
+
+// (N, C r^2, H, W) -> (N, C, H r, W r): r^2 channels become the pixels of a square (arXiv
+// 1609.05158); and back.
+Var pixel_shuffle(Var x, int64_t factor);
+Var pixel_unshuffle(Var x, int64_t factor);
 
 struct MaxPoolOptions {
   std::optional<Size2> stride = std::nullopt;  // if not set: the window's size

@@ -24,6 +24,16 @@ Var gather(Var x, int64_t dim, Var index);
 // 0 it makes no copy of x.
 Var index_select(Var x, int64_t dim, Var index);
 
+// x, with y[.., index[.., i, ..], ..] += source[.., i, ..] along one dim, for all i in ascending order.
+// The index has as many dims as x, and in each at most as many elements as the source, and, but for
+// this dim, as x.
+Var scatter_add(Var x, int64_t dim, Var index, Var source);
+
+// x, to whose elements along one dim that a vector of indices names those of the source are added, in
+// the vector's order: messages of edges to their nodes, rows of tokens back from an expert. The source
+// has x's shape, with the vector's size along this dim.
+Var index_add(Var x, int64_t dim, Var index, Var source);
+
 // Treats the last two dims as a matrix and sets the elements above (tril) or below (triu) the given
 // diagonal to 0; diagonal 0 is the main one, positive ones are above it.
 Var tril(Var x, int64_t diagonal = 0);

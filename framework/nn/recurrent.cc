@@ -12,26 +12,29 @@ namespace zg::nn {
 
 namespace {
 
-std::string NameOf(const char* kind, int64_t layer) { return fmt::format("{}_l{}", kind, layer); }
-
 Initializer UniformOf(int64_t hidden) {
   return Initializer::Uniform(1.0 / std::sqrt(static_cast<double>(hidden)));
 }
 
 }  // namespace
 
-Recurrent::Layer::Layer(const Module* module, int64_t index, int64_t in, int64_t hidden,
+Recurrent::Layer::Layer(const Module* module, const std::string& suffix, int64_t in, int64_t hidden,
                         int64_t rows)
-    : weight_ih(module, NameOf("weight_ih", index), {rows, in}, UniformOf(hidden)),
-      weight_hh(module, NameOf("weight_hh", index), {rows, hidden}, UniformOf(hidden)),
-      bias_ih(module, NameOf("bias_ih", index), {rows}, UniformOf(hidden)),
-      bias_hh(module, NameOf("bias_hh", index), {rows}, UniformOf(hidden)) {}
+    : weight_ih(module, "weight_ih" + suffix, {rows, in}, UniformOf(hidden)),
+      weight_hh(module, "weight_hh" + suffix, {rows, hidden}, UniformOf(hidden)),
+      bias_ih(module, "bias_ih" + suffix, {rows}, UniformOf(hidden)),
+      bias_hh(module, "bias_hh" + suffix, {rows}, UniformOf(hidden)) {}
 
 Recurrent::Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-                     int64_t layers, int64_t gates)
-    : Module(parent, name) {
-  for (int64_t i = 0; i < layers; ++i) {
-    layers_.emplace_back(this, i, i == 0 ? in : hidden, hidden, gates * hidden);
+                     const RecurrentOptions& options, int64_t gates)
+    : Module(parent, name), options_(options) {
+  for (int64_t i = 0; i < options.layers; ++i) {
+    const std::string suffix = fmt::format("_l{}", i);
+    layers_.emplace_back(this, suffix, in, hidden, gates * hidden);
+    if (options.bidirectional) {
+      layers_.emplace_back(this, suffix + "_reverse", in, hidden, gates * hidden);
+    }
+    in = options.bidirectional ? 2 * hidden : hidden;
   }
 }
 
@@ -45,31 +48,39 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
         "recurrent layers keep no state from one run of a program to the next, which decoding needs; "
         "compute whole texts instead"));
   }
-  const auto given = [](const std::vector<Var>& states, size_t layer) {
-    return layer < states.size() ? states[layer] : Var();
-  };
-  RecurrentState last;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const Var weight_ih = layers_[i].weight_ih;
-    const Var weight_hh = layers_[i].weight_hh;
-    const Var bias_ih = layers_[i].bias_ih;
-    const Var bias_hh = layers_[i].bias_hh;
-    const Var all_from_x = linear(x, weight_ih, bias_ih);  // (B, T, gates x H), in one product
-    Var h = state == nullptr ? Var() : given(state->h, i);
-    Var c = state == nullptr ? Var() : given(state->c, i);
-    std::vector<Var> outputs;
-    for (int64_t t = 0; t < x.dim(1); ++t) {
-      const Var from_h = h.empty() ? bias_hh : linear(h, weight_hh, bias_hh);
-      h = Step(select(all_from_x, 1, t), from_h, h, &c);
-      if (h.empty()) return h;  // the graph has the error
-      outputs.push_back(h);
+  RecurrentState last = state == nullptr ? RecurrentState() : *state;
+  last.h.resize(layers_.size());
+  last.c.resize(layers_.size());
+  const size_t num_directions = options_.bidirectional ? 2 : 1;
+  for (size_t i = 0; i < layers_.size(); i += num_directions) {
+    if (i > 0) x = dropout(x, options_.dropout);
+    std::vector<Var> results;
+    for (size_t k = i; k < i + num_directions; ++k) {
+      results.push_back(Run(layers_[k], x, /*from_end=*/k > i, &last.h[k], &last.c[k]));
+      if (results.back().empty()) return results.back();
     }
-    last.h.push_back(h);
-    last.c.push_back(c);
-    x = stack(outputs, 1);
+    x = results.size() == 1 ? results[0] : concat(results, -1);
   }
   if (state != nullptr) *state = last;
   return x;
+}
+
+Var Recurrent::Run(const Layer& layer, Var x, bool from_end, Var* h, Var* c) {
+  const Var weight_ih = layer.weight_ih;
+  const Var weight_hh = layer.weight_hh;
+  const Var bias_ih = layer.bias_ih;
+  const Var bias_hh = layer.bias_hh;
+  const Var all_from_x = linear(x, weight_ih, bias_ih);  // (B, T, gates x H), in one product
+  const int64_t length = x.dim(1);
+  std::vector<Var> results(static_cast<size_t>(length));
+  for (int64_t i = 0; i < length; ++i) {
+    const int64_t t = from_end ? length - 1 - i : i;
+    const Var from_h = h->empty() ? bias_hh : linear(*h, weight_hh, bias_hh);
+    *h = Step(select(all_from_x, 1, t), from_h, *h, c);
+    if (h->empty()) return Var();
+    results[static_cast<size_t>(t)] = *h;
+  }
+  return stack(results, 1);
 }
 
 // c' = f c + i g, h' = o tanh(c').

@@ -137,7 +137,8 @@ Var Trace::Read(const Variable& variable) {
   if (!status().ok()) return Var();
   ir::Value*& value = (*variables_)[variable.id()];
   const auto hold = [&] {
-    return Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));
+    const Var held = Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));
+    return constants_.count(variable.id()) == 0 ? held : Append("stop_gradient", {held});
   };
   if (value != nullptr) return hold();
   const std::string scope = builder_.scope();
@@ -156,6 +157,16 @@ Var Trace::Read(const Variable& variable) {
     if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
   }
   return hold();
+}
+
+void Trace::BeginConstants(const std::vector<int64_t>& variables) {
+  for (const int64_t id : variables) ++constants_[id];
+}
+
+void Trace::EndConstants(const std::vector<int64_t>& variables) {
+  for (const int64_t id : variables) {
+    if (--constants_[id] == 0) constants_.erase(id);
+  }
 }
 
 Status Trace::CheckUsable(const Var& var) const {

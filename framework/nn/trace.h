@@ -76,7 +76,11 @@ class Trace {
   // Returns all its outputs; none after an error.
   std::vector<Var> AppendAll(const std::string& op, const std::vector<Var>& inputs,
                              ir::Attributes attributes = {}, const std::string& name = "");
-  Var Read(const Variable& variable);        // makes the variable at the first use
+  Var Read(const Variable& variable);  // makes the variable at the first use
+  // Until as many calls of EndConstants with them, Read returns these variables, by Variable::id(),
+  // as constants for backward.
+  void BeginConstants(const std::vector<int64_t>& variables);
+  void EndConstants(const std::vector<int64_t>& variables);
   Status CheckUsable(const Var& var) const;  // not empty, and of this trace
 
   // For nodes that were appended through builder(): in eager mode, runs those from the section's
@@ -109,6 +113,7 @@ class Trace {
   Variables* variables_;
   Trace* previous_;
   int64_t id_;
+  std::map<int64_t, int> constants_;             // how often they were begun
   std::map<std::string, uint64_t> num_streams_;  // number of streams taken so far, by scope
 };
 

@@ -119,7 +119,7 @@ ir::OpDef CustomGradientOp() {
   op.doc =
       "y, which shares its memory. Its gradient is what the inputs say: y, dy, then every x and the dx "
       "of each. dy has any value; backward computes what lies between it and every dx once more, of "
-      "the gradient of y. The pass drop-custom-gradients removes it.";
+      "the gradient of y. The pass drop-gradient-marks removes it.";
   op.min_inputs = 4;
   op.max_inputs = -1;
   op.infer_shape = InferType;

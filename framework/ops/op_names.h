@@ -38,6 +38,7 @@ inline constexpr char kWriteRows[] = "write_rows";
 
 // Removed once backward is built.
 inline constexpr char kCustomGradient[] = "custom_gradient";
+inline constexpr char kStopGradient[] = "stop_gradient";
 
 // Give updates the norm of the gradients, with and without a state.
 inline constexpr char kUpdateControl[] = "update_control";

@@ -6,7 +6,7 @@
 #include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
-#include "framework/passes/drop_custom_gradients.h"
+#include "framework/passes/drop_gradient_marks.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_additions.h"
 #include "framework/passes/fuse_copies.h"
@@ -112,7 +112,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(AccumulateResultsDef());
   add(SimplePass<AverageEvalResults>("Make a loss of an eval section the mean over all ranks."));
   add(SimplePass<BuildBackward>("Append the gradient of the loss for every parameter."));
-  add(SimplePass<DropCustomGradients>("Remove what has told backward a gradient."));
+  add(SimplePass<DropGradientMarks>("Remove what tells backward about gradients."));
   add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
   add(SimplePass<FuseAdditions>("Make one node of an addition and what computes an operand."));
   add(SimplePass<FuseCopies>("Let updates compute the 16-bit copies of their parameters."));

@@ -54,7 +54,7 @@ constexpr Allowed kOtherMeanings[] = {
 // they compute, as fuse-gelu does; and what is counted by name.
 constexpr Allowed kNamedOps[] = {
     {"framework/passes/boxing.cc", ""},  // the table that chooses one
-    {"framework/passes/drop_custom_gradients.cc", "kCustomGradient"},
+    {"framework/passes/drop_gradient_marks.cc", ""},
     {"framework/passes/fuse_additions.cc", "kAdd"},
     {"framework/passes/fuse_additions.cc", "kLinearGradBias"},
     {"framework/passes/fuse_gelu.cc", ""},

@@ -4,6 +4,7 @@
 #include "models/llama/model.h"
 #include "models/lstm/model.h"
 #include "models/vit/model.h"
+#include "tests/models/small_architectures.h"
 
 namespace zg::testing {
 namespace {
@@ -122,11 +123,15 @@ SmallModel MakeGru() {
 }  // namespace
 
 const std::map<std::string, SmallModel (*)()>& SmallModels() {
-  static const auto& models = *new std::map<std::string, SmallModel (*)()>{
-      {"llama", MakeLlama},     {"qwen2", MakeQwen2},     {"vit", MakeVit},
-      {"encoder", MakeEncoder}, {"decoder", MakeDecoder}, {"lstm", MakeLstm},
-      {"gru", MakeGru},         {"bert", MakeBert},       {"lstm_language", MakeLstmLanguage},
-  };
+  static const auto& models = *[] {
+    auto* const made = new std::map<std::string, SmallModel (*)()>{
+        {"llama", MakeLlama},     {"qwen2", MakeQwen2},     {"vit", MakeVit},
+        {"encoder", MakeEncoder}, {"decoder", MakeDecoder}, {"lstm", MakeLstm},
+        {"gru", MakeGru},         {"bert", MakeBert},       {"lstm_language", MakeLstmLanguage},
+    };
+    made->insert(SmallArchitectures().begin(), SmallArchitectures().end());
+    return made;
+  }();
   return models;
 }
 
@@ -137,12 +142,14 @@ ReferenceData::ReferenceData(const std::string& model)
 
 Status ReferenceData::Feed(Trainer& trainer, const std::string& program, int64_t step, int64_t part,
                            int64_t parts) const {
-  for (const std::string name : {"x", "y", "lengths", "weights", "memory", "mask", "types"}) {
-    const SafetensorsEntry* const entry = file_.Find("data." + name);
-    if (entry == nullptr || (!program.empty() && (name == "y" || name == "weights"))) continue;
-    const int64_t bytes = static_cast<int64_t>(entry->size_bytes()) / entry->shape[0] / parts;
+  for (const SafetensorsEntry& entry : file_.entries()) {
+    const std::string prefix = "data.";
+    if (entry.name.compare(0, prefix.size(), prefix) != 0) continue;
+    const std::string name = entry.name.substr(prefix.size());
+    if (!program.empty() && name == "y") continue;
+    const int64_t bytes = static_cast<int64_t>(entry.size_bytes()) / entry.shape[0] / parts;
     ZG_RETURN_IF_ERROR(trainer.executor().SetInput(
-        program, name, file_.Data(*entry) + (step * parts + part) * bytes, bytes));
+        program, name, file_.Data(entry) + (step * parts + part) * bytes, bytes));
   }
   return Status::Ok();
 }

@@ -29,6 +29,10 @@ void MoveApart(ReferenceCall& call) {
   for (double& x : a) x = std::floor(x * 4.0) / 4.0;
   for (double& x : b) x = std::floor(x * 4.0) / 4.0 + 0.125;
 }
+// Differences must not cross a whole number or one and a half.
+void MoveFromSteps(ReferenceCall& call) {
+  for (double& x : call.inputs[0].values) x = std::floor(x * 2.0) / 2.0 + 0.25;
+}
 void MakeSomeInfinite(ReferenceCall& call) {
   std::vector<double>& x = call.inputs[0].values;
   for (size_t i = 0; i < x.size(); i += 3) x[i] = i % 2 == 0 ? INFINITY : NAN;
@@ -81,6 +85,10 @@ const Op kOps[] = {
     {"rsqrt", 1, [](double x, double) { return 1.0 / std::sqrt(x); }, 1.0, {}, MakePositive},
     {"exp", 1, [](double x, double) { return std::exp(x); }},
     {"log", 1, [](double x, double) { return std::log(x); }, 1.0, {}, MakePositive},
+    {"expm1", 1, [](double x, double) { return std::expm1(x); }},
+    {"log1p", 1, [](double x, double) { return std::log1p(x); }, 1.0, {}, MakePositive},
+    {"floor", 1, [](double x, double) { return std::floor(x); }, 3.0, {}, MoveFromSteps},
+    {"round", 1, [](double x, double) { return std::nearbyint(x); }, 3.0, {}, MoveFromSteps},
     {"power",
      1,
      [](double x, double) { return std::pow(x, 2.5); },
@@ -253,6 +261,10 @@ FamilyCases ElementwiseCases() {
       {"rsqrt", {I64({2}, 5)}, {}, "rsqrt: x is not floating-point: x i64[2]"},
       {"exp", {I64({2}, 5)}, {}, "exp: x is not floating-point: x i64[2]"},
       {"log", {I64({2}, 5)}, {}, "log: x is not floating-point: x i64[2]"},
+      {"expm1", {I64({2}, 5)}, {}, "expm1: x is not floating-point: x i64[2]"},
+      {"log1p", {I64({2}, 5)}, {}, "log1p: x is not floating-point: x i64[2]"},
+      {"floor", {I64({2}, 5)}, {}, "floor: x is not floating-point: x i64[2]"},
+      {"round", {I64({2}, 5)}, {}, "round: x is not floating-point: x i64[2]"},
       {"power", {F32({2})}, {}, "power: attribute 'exponent' is missing"},
       {"power_grad", {F32({2}), F32({2})}, {}, "power_grad: attribute 'exponent' is missing"},
       {"pow", {F32({2}), I64({2}, 5)}, {}, "pow: b is not floating-point: a f32[2], b i64[2]"},

@@ -77,7 +77,7 @@ std::vector<Mutation> MutationsOfResults() {
         return own.ok() && Replace(graph, node, 0, (*own)->outputs[0]);
       }));
 
-  add("drop-custom-gradients", "a reader gets the gradient's placeholder",
+  add("drop-gradient-marks", "a reader gets the gradient's placeholder",
       One(In(eval, AnyNode), [](Graph& graph, Node* node) {
         for (Node* other : graph.NodesOf("stop_gradient")) {
           const Value& composite = *other->inputs[0]->producer->inputs[0];
@@ -88,7 +88,7 @@ std::vector<Mutation> MutationsOfResults() {
         }
         return false;
       }));
-  add("drop-custom-gradients", "a reader gets what the composite is computed from",
+  add("drop-gradient-marks", "a reader gets what the composite is computed from",
       One(AnyNode, [](Graph& graph, Node* node) {
         for (Node* other : graph.NodesOf("tanh")) {
           if (other->section != node->section || node->inputs[0] != other->outputs[0]) continue;

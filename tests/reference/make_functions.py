@@ -179,6 +179,34 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
             a.reshape(6, 4), b.reshape(6, 4), torch.tensor([-1, 1, -1] * 2), 0.1, reduction="none"
         ).reshape(2, 3),
     ),
+    "expm1": ((1,), lambda a, b: a.expm1() * b),
+    "log1p": ((1,), lambda a, b: (a * a).log1p() * b),
+    "floor": ((1,), lambda a, b: a.floor() * b + a),
+    "ceil": ((1,), lambda a, b: a.ceil() * b + a),
+    "round": ((1,), lambda a, b: (2.0 * a).round() * b + a),
+    "relu6": ((1,), lambda a, b: F.relu6(4.0 * a) * b),
+    "hardsigmoid": ((1,), lambda a, b: F.hardsigmoid(2.0 * a) * b),
+    "hardswish": ((1,), lambda a, b: F.hardswish(2.0 * a) * b),
+    "mish": ((1,), lambda a, b: F.mish(a) * b),
+    "selu": ((1,), lambda a, b: F.selu(a) * b),
+    "log_sigmoid": ((1,), lambda a, b: F.logsigmoid(a) * b),
+    "glu": ((2, 3, 2), lambda a, b: F.glu(a) * b),
+    "prelu": ((3,), F.prelu),
+    "prelu_of_all": ((1,), F.prelu),
+    "scatter_add": (FULL, lambda a, b: b.scatter_add(1, (b[:, :2, :3] > 0).long(), a[:, :2, :3])),
+    "scatter_add_rows": ((4, 3, 4), lambda a, b: b.scatter_add(0, 3 * (a > 0).long(), a)),
+    "index_add": (FULL, lambda a, b: b.index_add(1, torch.tensor([2, 0, 2]), a)),
+    "index_add_rows": ((5, 3, 4), lambda a, b: b.index_add(0, torch.tensor([4, 1]), a) ** 2),
+    "conv_transpose1d": (
+        (3, 5, 3),
+        lambda a, b: F.conv_transpose1d(a, b, stride=2, padding=1, output_padding=1),
+    ),
+    "conv_transpose1d_bias": (
+        (6,),
+        lambda a, b: F.conv_transpose1d(a.reshape(1, 6, 4), a.reshape(6, 2, 2), b, groups=3),
+    ),
+    "pixel_shuffle": ((4, 6), lambda a, b: F.pixel_shuffle(a.reshape(1, 4, 2, 3), 2) * b),
+    "pixel_unshuffle": ((4, 2, 3), lambda a, b: F.pixel_unshuffle(a.reshape(1, 1, 4, 6), 2) * b),
 }
 
 

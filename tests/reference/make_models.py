@@ -27,6 +27,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import architectures
+
 STEPS = 20
 BATCH = 6
 TIME = 12
@@ -169,7 +171,8 @@ def lstm_language_case() -> Case:
 CASES: Dict[str, Callable[[], Case]] = {
     "llama": llama_case, "qwen2": qwen2_case, "vit": vit_case,
     "encoder": encoder_case, "decoder": decoder_case, "lstm": lstm_case, "gru": gru_case,
-    "bert": bert_case, "lstm_language": lstm_language_case}
+    "bert": bert_case, "lstm_language": lstm_language_case,
+    **architectures.cases(STEPS, BATCH, VOCABULARY, language_batches)}
 
 
 def spread_out(model: nn.Module) -> None:

@@ -289,7 +289,12 @@ class Model {
         op == "sign" || (index == 1 && is_one_of({"relu_grad", "leaky_relu_grad", "elu_grad",
                                                   "clamp_min_grad", "clamp_max_grad"}));
     if (jumps) return Add("shift", {x}, {{"offset", 8.0}});  // away from there
-    const bool is_exponent = op == "exp" || (op == "pow" && index == 1);
+    if (is_one_of({"floor", "round"})) {                     // to [8.125, 8.375]
+      return Add("shift", {Add("scale", {Add("tanh", {x}, {})}, {{"factor", 0.125}})},
+                 {{"offset", 8.25}});
+    }
+    if (op == "log1p") return Add("square", {x}, {});
+    const bool is_exponent = op == "exp" || op == "expm1" || (op == "pow" && index == 1);
     return is_exponent ? Add("clamp_max", {x}, {{"high", 2.0}}) : x;
   }
 

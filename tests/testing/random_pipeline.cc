@@ -58,7 +58,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   }
   passes.push_back("keep-caches");
   if (options.trains) passes.push_back("build-backward");
-  passes.push_back("drop-custom-gradients");
+  passes.push_back("drop-gradient-marks");
   if (options.trains) {
     passes.push_back(fmt::format("accumulate-results(keep_finite={})", is_f16));
     if (is_f16) passes.push_back("scale-loss");

@@ -264,6 +264,44 @@ const std::map<std::string, Function>& Functions() {
          const Var labels = to(equal(arange(3), 1.0), DType::kF32) * 2.0 - 1.0;  // -1, 1, -1
          return cosine_embedding_loss(a, b, expand(labels, {2, 3}), 0.1, Reduction::kNone);
        }},
+      {"expm1", [](Var a, Var b) { return expm1(a) * b; }},
+      {"log1p", [](Var a, Var b) { return log1p(a * a) * b; }},
+      {"floor", [](Var a, Var b) { return floor(a) * b + a; }},
+      {"ceil", [](Var a, Var b) { return ceil(a) * b + a; }},
+      {"round", [](Var a, Var b) { return round(2.0 * a) * b + a; }},
+      {"relu6", [](Var a, Var b) { return relu6(4.0 * a) * b; }},
+      {"hardsigmoid", [](Var a, Var b) { return hardsigmoid(2.0 * a) * b; }},
+      {"hardswish", [](Var a, Var b) { return hardswish(2.0 * a) * b; }},
+      {"mish", [](Var a, Var b) { return mish(a) * b; }},
+      {"selu", [](Var a, Var b) { return selu(a) * b; }},
+      {"log_sigmoid", [](Var a, Var b) { return log_sigmoid(a) * b; }},
+      {"glu", [](Var a, Var b) { return glu(a) * b; }},
+      {"prelu", prelu},
+      {"prelu_of_all", prelu},
+      {"scatter_add",
+       [](Var a, Var b) {
+         const Var corner = slice(slice(b, 1, 0, 2), 2, 0, 3);
+         return scatter_add(b, 1, to(corner > 0.0, DType::kI64), a);
+       }},
+      {"scatter_add_rows",
+       [](Var a, Var b) { return scatter_add(b, 0, 3 * to(a > 0.0, DType::kI64), a); }},
+      {"index_add",
+       [](Var a, Var b) {
+         return index_add(b, 1, 2 * abs(arange(3, -1)), a);  // 2, 0, 2
+       }},
+      {"index_add_rows", [](Var a, Var b) { return square(index_add(b, 0, arange(2, 4, -3), a)); }},
+      {"conv_transpose1d",
+       [](Var a, Var b) {
+         return conv_transpose1d(a, b, {.stride = 2, .padding = 1}, 1);
+       }},
+      {"conv_transpose1d_bias",
+       [](Var a, Var b) {
+         return conv_transpose1d(reshape(a, {1, 6, 4}), reshape(a, {6, 2, 2}), b, {.groups = 3});
+       }},
+      {"pixel_shuffle",
+       [](Var a, Var b) { return pixel_shuffle(reshape(a, {1, 4, 2, 3}), 2) * b; }},
+      {"pixel_unshuffle",
+       [](Var a, Var b) { return pixel_unshuffle(reshape(a, {1, 1, 4, 6}), 2) * b; }},
   };
   return *functions;
 }

@@ -78,6 +78,17 @@ ZG_HOST_DEVICE ZG_INLINE float Sign(float x) {
   return x == x ? sign : x;
 }
 
+// Beside 2^23 a float has no digits after the point, and from there on it is whole.
+ZG_HOST_DEVICE ZG_INLINE float RoundToEven(float x) {
+  const float magnitude = Abs(x);
+  const float rounded = (magnitude + 8388608.0f) - 8388608.0f;
+  return CopySign(magnitude < 8388608.0f ? rounded : magnitude, x);
+}
+ZG_HOST_DEVICE ZG_INLINE float Floor(float x) {
+  const float nearest = RoundToEven(x);
+  return nearest - KeepIf(nearest > x, 1.0f);
+}
+
 ZG_HOST_DEVICE ZG_INLINE float Sqrt(float x) { return std::sqrt(x); }
 
 // e^x for all x: denormal results and infinity come from two factors whose product is 2^n.
@@ -96,6 +107,13 @@ ZG_HOST_DEVICE ZG_INLINE float FullLog(float x) {
   y = x == 0.0f ? -__builtin_inff() : y;
   y = x < 0.0f ? __builtin_nanf("") : y;
   return x < __builtin_inff() ? y : x;  // infinity and NaN
+}
+
+// ln(1 + x): that of the rounded sum, and, to first order, of what the rounding left out.
+ZG_HOST_DEVICE ZG_INLINE float FullLog1p(float x) {
+  const float sum = 1.0f + x;
+  const float left_out = (x - (sum - 1.0f)) / sum;
+  return FullLog(sum) + KeepIf((x > -1.0f) & (x < 16777216.0f), left_out);
 }
 
 // log2(x) of a normal x > 0 in double, with a relative error below 2^-37: by the series of atanh, its
@@ -187,6 +205,14 @@ ZG_HOST_DEVICE ZG_INLINE float Expm1(float x) {
   const ScaledExp e = ScaledExpOf<Fused>(x < -30.0f ? -30.0f : x);
   const float power = PowerOfTwo(e.n_and_magic);
   return Fused::MulAdd(e.excess, power, power - 1.0f);
+}
+
+// e^x - 1 for all x. Half of it is computed, since 2^n itself may be too large.
+ZG_HOST_DEVICE ZG_INLINE float FullExpm1(float x) {
+  const float below = x > 89.0f ? 89.0f : x;
+  const ScaledExp e = ScaledExpOf<Fused>(below < -30.0f ? -30.0f : below);
+  const float half = PowerOfTwo(e.n_and_magic - 1u);
+  return 2.0f * Fused::MulAdd(e.excess, half, half - 0.5f);
 }
 
 // sin and cos of x - n pi/2, in [-pi/4, pi/4], by Cephes' polynomials; pi/2 is in three parts, of
