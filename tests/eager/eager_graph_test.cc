@@ -4,24 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/eager/eager.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/nn/nn.h"
-#include "models/bert/model.h"
-#include "models/classifier/model.h"
-#include "models/gpt/model.h"
-#include "models/llama/model.h"
-#include "models/lstm/model.h"
-#include "models/recipe/model.h"
-#include "models/resnet/model.h"
-#include "models/vit/model.h"
 #include "tests/eager/one_rank.h"
+#include "tests/eager/subjects.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -30,6 +21,9 @@ namespace {
 constexpr int kSteps = 2;
 constexpr uint64_t kSeed = 5;
 
+using testing::Subject;
+using testing::Subjects;
+
 struct Outcome {
   std::vector<float> prediction;
   std::vector<float> losses;
@@ -37,15 +31,6 @@ struct Outcome {
   std::map<std::string, std::vector<float>> parameters;
   std::vector<float>
       prediction_after;  // the steps, by the weights that the optimizer has for evals
-};
-
-// A model with the data of one micro-batch, which every step sees.
-struct Subject {
-  std::shared_ptr<nn::Module> model;
-  TensorType x;  // f32, or i64 below `vocabulary`
-  int64_t vocabulary = 0;
-  int64_t classes = 0;  // cross entropy of logits (..., classes); 0: the mean square of the results
-  std::shared_ptr<nn::Lora> lora = nullptr;
 };
 
 std::vector<float> Floats(int64_t count) {
@@ -153,141 +138,6 @@ Outcome RunEager(const Subject& subject, const optim::Optimizer& optimizer, int 
   eager.set_training(false);
   outcome.prediction_after = Tensor((*subject.model)(x)).values();
   return outcome;
-}
-
-// Functions that the models do not use.
-struct Mixture : nn::Module {
-  Var forward(Var x) override {
-    const Var h = hidden(x);
-    const Var parts = concat({softmax(h), sigmoid(h) * tanh(h), exp(-square(h))}, -1);
-    const Var centered = parts - mean(parts, {-1}, true);
-    return matmul(centered * rsqrt(variance(centered, {-1}, 0.0, true) + 1e-5),
-                  transpose(output, 0, 1));
-  }
-  nn::Linear hidden{this, "hidden", 10, 4};
-  nn::Parameter output{this, "output", {7, 12}, Initializer::Normal(0.3)};
-};
-
-// Convolutions, pooling and norms of images, with a buffer's statistics.
-struct Images : nn::Module {
-  Var forward(Var x) override {
-    x = pool(elu(norm(wide(x))));
-    x = up(softplus(groups(deep(x))));
-    return line(flatten(adaptive(average(x)), 2));
-  }
-  nn::Conv2d wide{this, "wide", 2, 8, 3, {.padding = 1}};
-  nn::BatchNorm2d norm{this, "norm", 8};
-  nn::MaxPool2d pool{this, "pool", 2};
-  nn::Conv2d deep{this, "deep", 8, 8, 3, {.padding = 2, .dilation = 2, .groups = 4}};
-  nn::GroupNorm groups{this, "groups", 2, 8};
-  nn::ConvTranspose2d up{this, "up", 8, 6, 2, {.stride = 2}};
-  nn::AvgPool2d average{this, "average", 2};
-  nn::AdaptiveAvgPool2d adaptive{this, "adaptive", 4};
-  nn::Conv1d line{this, "line", 6, 3, 3};
-};
-
-// Transformer layers: an encoder layer and a decoder layer whose memory is the encoder's result.
-struct Layers : nn::Module {
-  Var forward(Var x) override {
-    const Var memory = encoder(x);
-    const Var y = decoder(x, memory, {.causal = true});
-    return attention(norm(mlp(y)), memory, x);
-  }
-  nn::TransformerEncoderLayer encoder{this, "encoder", 16, 4, {.hidden = 24, .dropout = 0.1}};
-  nn::TransformerDecoderLayer decoder{this, "decoder", 16, 2, {.hidden = 20, .gelu = true}};
-  nn::SwiGLU mlp{this, "mlp", 16, 24};
-  nn::RMSNorm norm{this, "norm", 16};
-  nn::MultiheadAttention attention{this, "attention", 16, 4};
-};
-
-template <typename Model, typename... Args>
-std::shared_ptr<nn::Module> Make(const Args&... args) {
-  return std::make_shared<Model>(args...);
-}
-
-TensorType Tokens(const Shape& shape) { return {DType::kI64, shape}; }
-TensorType Numbers(const Shape& shape) { return {DType::kF32, shape}; }
-
-Subject GptSubject() {
-  models::GptConfig config;
-  config.layers = 2;
-  config.heads = 2;
-  config.channels = 16;
-  config.context = 12;
-  config.vocabulary = 19;
-  config.dropout = 0.1;
-  return {Make<models::Gpt>(config), Tokens({3, 12}), 19, 17};
-}
-
-Subject LlamaSubject(bool is_qwen2) {
-  models::LlamaConfig config = {2, 4, 2, 16, 24, 12, 19};
-  config.qkv_bias = is_qwen2;
-  config.tied = is_qwen2;
-  return {Make<models::Llama>(config), Tokens({3, 12}), 19, 17};
-}
-
-// Only the adapters learn.
-Subject LoraSubject() {
-  Subject subject = LlamaSubject(false);
-  subject.lora = std::make_shared<nn::Lora>(nn::LoraOptions{4, 8.0});
-  for (nn::Parameter* parameter : subject.model->parameters()) parameter->freeze();
-  subject.model->apply([&](nn::Module& module) {
-    if (auto* linear = dynamic_cast<nn::Linear*>(&module)) subject.lora->adapt(*linear);
-  });
-  return subject;
-}
-
-const std::map<std::string, std::function<Subject()>>& Subjects() {
-  using namespace models;  // NOLINT
-  static const auto& subjects = *new std::map<std::string, std::function<Subject()>>{
-      {"classifier",
-       [] {
-         return Subject{Make<Classifier>(ClassifierConfig{12, 8, 5}), Numbers({6, 12}), 0, 5};
-       }},
-      {"recipe",
-       [] {
-         return Subject{Make<Recipe>(3, 8), Numbers({5, 8})};
-       }},
-      {"gpt", GptSubject},
-      {"llama", [] { return LlamaSubject(false); }},
-      {"qwen2", [] { return LlamaSubject(true); }},
-      {"lora", LoraSubject},
-      {"bert",
-       [] {
-         return Subject{Make<Bert>(BertConfig{2, 2, 16, 24, 12, 19, 2, 1e-12, 0.1}),
-                        Tokens({3, 12}), 19, 17};
-       }},
-      {"vit",
-       [] {
-         return Subject{Make<Vit>(VitConfig{2, 2, 16, 24, 8, 4, 2, 5}), Numbers({3, 2, 8, 8}), 0,
-                        5};
-       }},
-      {"resnet",
-       [] {
-         return Subject{Make<ResNet>(ResNetConfig{2, 5, 1, {4, 8}}), Numbers({4, 2, 8, 8}), 0, 5};
-       }},
-      {"lstm",
-       [] {
-         return Subject{Make<LstmLanguage>(LstmConfig{19, 8, 12, 2}), Tokens({3, 7}), 19, 17};
-       }},
-      {"gru",
-       [] {
-         return Subject{Make<nn::GRU>(nullptr, "gru", 6, 10, 2), Numbers({3, 7, 6})};
-       }},
-      {"images",
-       [] {
-         return Subject{Make<Images>(), Numbers({3, 2, 16, 16})};
-       }},
-      {"layers",
-       [] {
-         return Subject{Make<Layers>(), Numbers({3, 7, 16})};
-       }},
-      {"functions",
-       [] {
-         return Subject{Make<Mixture>(), Numbers({5, 10}), 0, 7};
-       }},
-  };
-  return subjects;
 }
 
 class EagerGraph : public ::testing::TestWithParam<std::string> {};

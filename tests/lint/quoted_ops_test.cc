@@ -24,6 +24,7 @@ constexpr Allowed kOtherMeanings[] = {
     {"models/", ""},
     {"tools/checkpoint/convert.cc", "dropout"},
     {"tools/plan/plan_options.cc", "dropout"},
+    {"tools/tune/outcome_text.cc", "round"},
     // Learning-rate schedules.
     {"framework/job/", "constant"},
     {"framework/job/", "linear"},
