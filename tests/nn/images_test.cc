@@ -35,6 +35,26 @@ std::string OfModule(nn::Module& module) {
   return text;
 }
 
+TEST(Images, PixelsAndChannels) {
+  EXPECT_EQ(Of([](Var x) { return pixel_unshuffle(slice(x, 3, 0, 8), 2); }), "f32[2,24,4,4]");
+  EXPECT_EQ(Of([](Var x) { return pixel_shuffle(slice(x, 1, 0, 4), 2); }), "f32[2,1,16,18]");
+  EXPECT_EQ(Of([](Var x) { return pixel_shuffle(x, 2); }),
+            Error("pixel_shuffle of %x f32[2,6,8,9]: got the factor 2, expected one whose square "
+                  "divides the 6 channels"));
+  EXPECT_EQ(Of([](Var x) { return pixel_unshuffle(x, 2); }),
+            Error("pixel_unshuffle of %x f32[2,6,8,9]: got the factor 2, expected one that divides "
+                  "height and width"));
+}
+
+TEST(Images, TransposedConvolutionsOfSignals) {
+  nn::ConvTranspose1d conv(nullptr, "conv", 6, 4, 3, {.stride = 2, .output_padding = 1});
+  EXPECT_EQ(Of([&](Var x) { return conv(flatten(x, 2)); }), "f32[2,4,146]");
+  EXPECT_EQ(
+      Of([&](Var x) { return conv(x); }),
+      Error("conv: conv_transpose1d of %x f32[2,6,8,9]: expected the dims (samples, channels, "
+            "length)"));
+}
+
 TEST(Images, Convolutions) {
   const nn::Parameter weight(nullptr, "weight", {4, 6, 3, 2}, Initializer::Zeros());
   EXPECT_EQ(Of([&](Var x) { return conv2d(x, weight); }), "f32[2,4,6,8]");

@@ -203,6 +203,7 @@ TEST(ModuleDeathTest, OutsideOfATrace) {
   EXPECT_EXIT(net.hidden(Var()), exits, expected("module 'hidden'"));
   EXPECT_EXIT((void)static_cast<Var>(net.hidden.weight), exits,
               expected("parameter 'hidden.weight'"));
+  EXPECT_EXIT(nn::ConstantParameters{net}, exits, expected("ConstantParameters"));
   Graph graph("test");  // unusable once its function has returned
   graph.eval("run", [&](Inputs& in) { return net(in.f32("x", {2, 3})); });
   EXPECT_EXIT(net(Var()), exits, expected("a model"));

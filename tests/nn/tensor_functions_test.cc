@@ -113,6 +113,53 @@ TEST(TensorFunctions, Reductions) {
             Error("variance of %square f32[2,3,4]: got 2 elements, which are too few"));
 }
 
+TEST(TensorFunctions, Scattered) {
+  const auto ones = [](const Dims& shape) { return to(full(shape, 1.0), DType::kI64); };
+  EXPECT_EQ(Of([&](Var x) {
+              return scatter_add(x, 1, ones({2, 7, 4}), repeat(x, {1, 3, 1}));
+            }),
+            "f32[2,3,4]");
+  EXPECT_EQ(Of([&](Var x) { return scatter_add(x, -2, ones({1, 2, 3}), x); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return index_add(x, 2, arange(2), slice(x, 2, 0, 2)); }), "f32[2,3,4]");
+  EXPECT_EQ(
+      Of([&](Var x) {
+        return scatter_add(x, 1, ones({2, 7, 4}), x);
+      }),
+      Error("scatter_add of %x f32[2,3,4]: got an index i64[2,7,4] and a source f32[2,3,4], "
+            "expected as many dims as x's, and an index of at most the source's size in each, "
+            "and, but for dim 1, of at most x's"));
+  EXPECT_EQ(Of([](Var x) { return scatter_add(x, 1, x, x); }),
+            Error("scatter_add: gather_grad: index is not i64: dy f32[2,3,4], index f32[2,3,4]"));
+  EXPECT_EQ(Of([](Var x) { return scatter_add(x, 1, Var(), x); }),
+            Error("scatter_add: index: the Var is empty; it was never given a value"));
+  EXPECT_EQ(
+      Of([](Var x) { return index_add(x, 1, argmax(x, 1), x); }),
+      Error("index_add of %x f32[2,3,4]: got the index %reshape i64[2,4], expected a vector"));
+  EXPECT_EQ(Of([](Var x) { return index_add(x, 1, arange(2), x); }),
+            Error("index_add of %x f32[2,3,4]: got a source of shape [2,3,4], expected [2,2,4]"));
+}
+
+TEST(TensorFunctions, Activations) {
+  for (const auto function : {relu6, hardsigmoid, hardswish, mish, selu, log_sigmoid}) {
+    EXPECT_EQ(Of(function), "f32[2,3,4]");
+  }
+  EXPECT_EQ(Of([](Var x) { return glu(x); }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return glu(x, 1); }),
+            Error("glu: chunk of %x f32[2,3,4]: got 2 parts of dim 1, expected a divisor of 3"));
+  EXPECT_EQ(Of([](Var x) { return mish(argmax(x, 0)); }),
+            Error("mish: softplus: x is not floating-point: x i64[3,4]"));
+  const auto prelu_of = [](const Shape& slope) {
+    return [slope](Var x) {
+      const nn::Parameter parameter(nullptr, "slope", slope, Initializer::Zeros());
+      return prelu(x, parameter);
+    };
+  };
+  EXPECT_EQ(Of(prelu_of({1})), "f32[2,3,4]");
+  EXPECT_EQ(Of(prelu_of({3})), "f32[2,3,4]");
+  EXPECT_EQ(Of(prelu_of({4})), Error("prelu of %x f32[2,3,4]: got a slope of shape [4], expected "
+                                     "[1] or the channels, dim 1 of x"));
+}
+
 TEST(TensorFunctions, Products) {
   const auto times = [](const Shape& shape, const std::function<Var(Var, Var)>& function) {
     return [=](Inputs& in) -> Outputs {
