@@ -10,8 +10,8 @@
 namespace zg {
 namespace {
 
-// The length of the search if the bound is not reached. A round places all buffers once and
-// compares them with one another.
+// The length of the search if the bound is not reached, first over orders, then by improvements. A
+// round places all buffers once and compares them with one another.
 constexpr int64_t kMaxRounds = 200;
 constexpr int64_t kMaxComparisons = 100'000'000;
 
@@ -53,8 +53,10 @@ class TimelinePlanner {
     best.top = std::numeric_limits<int64_t>::max();
     std::vector<int> best_order;
     Fit best_fit = Fit::kLowest;
+    int64_t rounds = std::max<int64_t>(1, MostRounds());
     for (const std::vector<int>& order : Orders()) {
       for (const Fit fit : {Fit::kLowest, Fit::kTightest}) {
+        if (rounds-- <= 0) break;
         Placement placement = Place(order, fit);
         if (placement.top < best.top) {
           best = std::move(placement);
@@ -77,6 +79,11 @@ class TimelinePlanner {
     int64_t begin;
     int64_t end;
   };
+
+  int64_t MostRounds() const {
+    const auto num_items = static_cast<int64_t>(items_.size());
+    return std::min(kMaxRounds, kMaxComparisons / (num_items * num_items));
+  }
 
   // By moment.
   std::vector<int64_t> AliveBytes() const {
@@ -162,8 +169,7 @@ class TimelinePlanner {
   // The item that ends at the top of the arena was placed too late: it moves to the front, and all
   // are placed again.
   void Improve(std::vector<int> order, Fit fit, int64_t enough, Placement* best) const {
-    const int64_t num_items = static_cast<int64_t>(items_.size());
-    const int64_t rounds = std::min(kMaxRounds, kMaxComparisons / (num_items * num_items));
+    const int64_t rounds = MostRounds();
     Placement current = *best;
     for (int64_t round = 0; round < rounds && best->top > enough; ++round) {
       const auto is_top = [&](int i) {
