@@ -126,14 +126,4 @@ Var custom_gradient(const GradientInputs& inputs,
   return result.ok() ? *result : fail(result.status());
 }
 
-nn::ConstantParameters::ConstantParameters(const Module& module)
-    : trace_(Trace::Of("ConstantParameters")) {
-  for (const Parameter* const parameter : module.parameters()) {
-    variables_.push_back(parameter->id());
-  }
-  trace_.BeginConstants(variables_);
-}
-
-nn::ConstantParameters::~ConstantParameters() { trace_.EndConstants(variables_); }
-
 }  // namespace zg

@@ -1,13 +1,10 @@
-// Gradients as values inside a model, gradients that a model defines itself, and parameters that get
-// none for a while. All of them also work eagerly (framework/eager).
+// Gradients as values inside a model, and gradients that a model defines itself. Both also work
+// eagerly (framework/eager).
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "framework/nn/module.h"
-#include "framework/nn/trace.h"
 #include "framework/nn/var.h"
 
 namespace zg {
@@ -39,31 +36,5 @@ Var custom_gradient(const GradientInputs& inputs,
                     const std::function<Var(const GradientInputs& inputs)>& forward,
                     const std::function<std::vector<Var>(const GradientInputs& inputs, Var output,
                                                          Var output_gradient)>& backward);
-
-namespace nn {
-
-// While it exists, the parameters of a module and its descendants are constants: gradients pass
-// through the module to its inputs, and not to its parameters. Two players in one training function:
-//   Var fake = generator(noise);
-//   Var loss = bce_with_logits(critic(real), ones) +
-//              bce_with_logits(critic(stop_gradient(fake)), zeros);  // the critic's
-//   const zg::nn::ConstantParameters constant(critic);
-//   return loss + bce_with_logits(critic(fake), ones);               // the generator's
-// Groups of parameters can have different optimizers (Graph::add_parameter_group). To exclude
-// parameters from training altogether, freeze them (Graph::freeze). Exists only inside of a function
-// that is traced, or eagerly.
-class ConstantParameters {
- public:
-  explicit ConstantParameters(const Module& module);
-  ~ConstantParameters();
-  ConstantParameters(const ConstantParameters&) = delete;
-  ConstantParameters& operator=(const ConstantParameters&) = delete;
-
- private:
-  Trace& trace_;
-  std::vector<int64_t> variables_;
-};
-
-}  // namespace nn
 
 }  // namespace zg

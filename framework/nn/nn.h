@@ -30,6 +30,7 @@
 #include "framework/nn/multihead_attention.h"
 #include "framework/nn/optimizers.h"
 #include "framework/nn/parameter.h"
+#include "framework/nn/parameter_values.h"
 #include "framework/nn/pool.h"
 #include "framework/nn/products.h"
 #include "framework/nn/random.h"

@@ -8,6 +8,7 @@
 
 #include "framework/base/random.h"
 #include "framework/ir/quote.h"
+#include "framework/nn/parameter_values.h"
 #include "framework/nn/variable.h"
 
 namespace zg::nn {
@@ -134,11 +135,18 @@ std::vector<Var> Trace::RunFrom(size_t first) {
 }
 
 Var Trace::Read(const Variable& variable) {
+  for (ParameterValues* values = values_; values != nullptr; values = values->outer_) {
+    if (!status().ok()) return Var();
+    if (const Var value = values->Of(variable); !value.empty()) return value;
+  }
+  return ReadOwn(variable);
+}
+
+Var Trace::ReadOwn(const Variable& variable) {
   if (!status().ok()) return Var();
   ir::Value*& value = (*variables_)[variable.id()];
   const auto hold = [&] {
-    const Var held = Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));
-    return constants_.count(variable.id()) == 0 ? held : Append("stop_gradient", {held});
+    return Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));
   };
   if (value != nullptr) return hold();
   const std::string scope = builder_.scope();
@@ -157,16 +165,6 @@ Var Trace::Read(const Variable& variable) {
     if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
   }
   return hold();
-}
-
-void Trace::BeginConstants(const std::vector<int64_t>& variables) {
-  for (const int64_t id : variables) ++constants_[id];
-}
-
-void Trace::EndConstants(const std::vector<int64_t>& variables) {
-  for (const int64_t id : variables) {
-    if (--constants_[id] == 0) constants_.erase(id);
-  }
 }
 
 Status Trace::CheckUsable(const Var& var) const {

@@ -15,6 +15,7 @@
 
 namespace zg::nn {
 
+class ParameterValues;
 class Variable;
 
 // Gets the nodes of a trace as they are appended: an eager session, which runs them. A trace of a
@@ -101,6 +102,9 @@ class Trace {
   ir::Builder& builder() { return builder_; }
 
  private:
+  friend class ParameterValues;
+
+  Var ReadOwn(const Variable& variable);
   Status Named(const Status& status) const;  // with the function that was called
   void NameErrorOfBuilder();
 
@@ -113,7 +117,7 @@ class Trace {
   Variables* variables_;
   Trace* previous_;
   int64_t id_;
-  std::map<int64_t, int> constants_;             // how often they were begun
+  ParameterValues* values_ = nullptr;            // the innermost; null: none
   std::map<std::string, uint64_t> num_streams_;  // number of streams taken so far, by scope
 };
 

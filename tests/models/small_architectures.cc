@@ -337,6 +337,46 @@ SmallModel MakeTranslator() {
           }};
 }
 
+std::vector<Var> VarsOf(const std::vector<nn::Parameter*>& parameters) {
+  std::vector<Var> vars;
+  for (const nn::Parameter* parameter : parameters) vars.push_back(*parameter);
+  return vars;
+}
+
+// One step of gradient descent inside of the model, on fixed points (MAML).
+struct FastWeights : nn::Module {
+  nn::Sequential net{this, "net"};
+
+  FastWeights() {
+    net.add<nn::Linear>(3, 8);
+    net.add<nn::Tanh>();
+    net.add<nn::Linear>(8, 1);
+  }
+
+  Var forward(Var x) override {
+    const Var points = reshape(to(arange(12), DType::kF32) / 6.0 - 1.0, {4, 3});
+    const Var inner_loss = mean(square(net(points)));
+    const std::vector<nn::Parameter*> parameters = net.parameters();
+    const std::vector<Var> slopes = gradients(inner_loss, VarsOf(parameters));
+    std::map<const nn::Parameter*, Var> slope;
+    for (size_t i = 0; i < slopes.size(); ++i) slope[parameters[i]] = slopes[i];
+    const nn::ParameterValues fast(
+        net, [&](const nn::Parameter& parameter) { return parameter - 0.5 * slope[&parameter]; });
+    return net(x);
+  }
+};
+
+SmallModel MakeFastWeights() {
+  auto model = std::make_shared<FastWeights>();
+  return {model,
+          [=](Inputs& in, int64_t batch) {
+            return (*model)(in.f32("x", {batch, 3}));
+          },
+          [](Var y, Inputs& in, int64_t batch) {
+            return mse_loss(y, in.f32("y", {batch, 1}));
+          }};
+}
+
 }  // namespace
 
 const std::map<std::string, SmallModel (*)()>& SmallArchitectures() {
@@ -349,6 +389,7 @@ const std::map<std::string, SmallModel (*)()>& SmallArchitectures() {
       {"tagger", MakeTagger},
       {"quantiser", MakeQuantiser},
       {"translator", MakeTranslator},
+      {"fast_weights", MakeFastWeights},
   };
   return models;
 }

@@ -257,6 +257,26 @@ def translator_loss(model: nn.Module, batch: Batch) -> Result:
     return logits, F.cross_entropy(logits.flatten(0, 1), batch["y"].flatten())
 
 
+class FastWeights(nn.Module):
+    """One step of gradient descent inside of the model, on fixed points (MAML, arXiv 1703.03400)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        points = (torch.arange(12, dtype=x.dtype) / 6 - 1).reshape(4, 3)
+        own = dict(self.net.named_parameters())
+        slopes = torch.autograd.grad(self.net(points).square().mean(), tuple(own.values()), create_graph=True)
+        fast = {name: value - 0.5 * slope for (name, value), slope in zip(own.items(), slopes)}
+        return functional_call(self.net, fast, x)
+
+
+def fast_weights_loss(model: nn.Module, batch: Batch) -> Result:
+    y = model(batch["x"])
+    return y, F.mse_loss(y, batch["y"])
+
+
 def cases(steps: int, batch: int, vocabulary: int, language: Callable[[], Batch]) -> Dict[str, Callable]:
     """By name: functions that make (model, data, loss)."""
 
@@ -284,4 +304,5 @@ def cases(steps: int, batch: int, vocabulary: int, language: Callable[[], Batch]
         "tagger": lambda: (Tagger(vocabulary, 5), {**language(), "y": numbers(5, 12)}, tagger_loss),
         "quantiser": lambda: (Quantiser(), {"x": random(1, 8, 8)}, quantiser_loss),
         "translator": translation,
+        "fast_weights": lambda: (FastWeights(), {"x": random(3), "y": random(1)}, fast_weights_loss),
     }
