@@ -26,6 +26,11 @@ class BroadcastBlocks {
       const int64_t* const strides = dims_.strides[i];
       is_number_[i] = std::all_of(strides, strides + dims_.num_dims,
                                   [](int64_t stride) { return stride == 0; });
+      is_whole_[i] = true;
+      int64_t contiguous = 1;
+      for (int dim = dims_.num_dims - 1; dim >= 0; contiguous *= dims_.sizes[dim--]) {
+        is_whole_[i] &= strides[dim] == contiguous;
+      }
     }
   }
 
@@ -68,10 +73,8 @@ class BroadcastBlocks {
       const void* operands[kOperands];
       char* block = static_cast<char*>(workspace);
       for (int i = 0; i < kOperands; ++i) {
-        // It is contiguous inside a row, or everywhere if it has all elements.
-        const bool is_there = (by_rows && dims_.strides[i][last] == 1) ||
-                              (dims_.num_dims == 1 && dims_.strides[i][0] == 1);
-        if (is_there) {
+        // It is contiguous everywhere, or inside a row.
+        if (is_whole_[i] || (by_rows && dims_.strides[i][last] == 1)) {
           operands[i] = static_cast<const char*>(inputs[i]) + dims_.OffsetOf(i, begin) * bytes_[i];
         } else {
           if (repeated[i] < count) Gather(i, inputs[i], begin, count, block);
@@ -97,6 +100,7 @@ class BroadcastBlocks {
   const int64_t num_elements_;
   int64_t bytes_[kOperands];
   bool is_number_[kOperands];  // one element that is repeated everywhere
+  bool is_whole_[kOperands];   // all elements of the result, in its order
 };
 
 }  // namespace zg
