@@ -82,9 +82,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                    PatternsOf(options.recompute));  // before bucketing: views serve copies too
     Add<optim::AppendUpdate>(&passes, *update);
     if (is_mixed) Add<MasterWeights>(&passes);
-  } else if (is_mixed) {
-    Add<RoundWeights>(&passes);
   }
+  if (is_mixed && (!update.has_value() || options.round_frozen)) Add<RoundWeights>(&passes);
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   Add<PlaceParameters>(&passes,
                        options.placement);  // before bucketing: parameters with the same split are

@@ -89,6 +89,8 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
                  "smaller parameters stay whole on every rank");
   flags->add_enum("partition", &options->zero.partition,
                   "cut buckets evenly, or between whole tensors, which ranks then own");
+  flags->add_bool("round-frozen", &options->round_frozen,
+                  "keep parameters that are not trained in the 16 bits of --dtype");
   flags->add_bool("update-early", &options->update_early,
                   "update parameters during backward, when their gradients are complete");
 

@@ -106,6 +106,11 @@ StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
   if (!IsFloat(dtype)) {
     return InvalidArgument("dtype: got {}, expected f32, bf16 or f16", DTypeName(dtype));
   }
+  if (round_frozen && dtype == DType::kF32) {
+    return InvalidArgument(
+        "round_frozen: the graph computes in f32, so that there is nothing to round parameters to; "
+        "set dtype to bf16 or f16");
+  }
   if (micro_batches == 0) resolved.micro_batches = num_data_ranks;
   if (resolved.micro_batches < 1) {
     return InvalidArgument("micro_batches: got {}, expected at least 1, or 0 for one per rank",

@@ -122,6 +122,11 @@ struct CompileOptions : OneFlowSwitches {
   // kept, updated and sent in f32.
   std::vector<std::string> f32_modules;
 
+  // In mixed precision, keeps parameters that are not trained in 16 bits, if the model reads them only
+  // so: frozen ones take half the memory, with the same results. Where they are unfrozen later, training
+  // continues from the rounded values. A graph that does not train always does this.
+  bool round_frozen = false;
+
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
 
   // Activation checkpointing: activations that these modules compute in forward and need in

@@ -123,7 +123,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
-  add(SimplePass<RoundWeights>("Keep the parameters of a graph that does not train in 16 bits."));
+  add(SimplePass<RoundWeights>("Keep the parameters that no update changes in 16 bits."));
   add(MixedPrecisionDef());
   add(OverlapCommunicationDef());
   add(RulesPass<PlaceParameters>(

@@ -1,8 +1,8 @@
-// round-weights: keeps the parameters of a graph that does not train in 16 bits, if the model reads
-// them only in 16 bits. They take half the memory, and no run casts them again. A graph that trains
-// keeps what is frozen in f32, as it can be unfrozen.
+// round-weights: keeps the parameters that no update changes in 16 bits, if the model reads them only
+// in 16 bits. They take half the memory, and no run casts them again. Run for graphs that do not train;
+// in others, where what is frozen can be unfrozen, on request (CompileOptions::round_frozen).
 //
-// Requires: mixed-precision has run; before bucketing.
+// Requires: mixed-precision and, in a graph that trains, master-weights have run; before bucketing.
 //
 // Ensures: such a parameter has the dtype in which it is read. Its name and initializer stay.
 //

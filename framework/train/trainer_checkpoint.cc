@@ -35,15 +35,17 @@ void LogFiles(const CheckpointReader& checkpoint) {
   }
 }
 
-// A graph that does not train keeps no f32 masters of parameters that it reads in 16 bits.
+// There are no f32 masters of parameters that are not trained and read in 16 bits, unless they may be
+// unfrozen (CompileOptions::round_frozen).
 void WarnOfRoundedParameters(const Executor& executor) {
   if (executor.communicator().rank() != 0) return;
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), TensorRole::kParameter)) {
     if (tensor->type.dtype == DType::kF32) continue;
     const std::string_view dtype = DTypeName(tensor->type.dtype);
     spdlog::warn(
-        "graph {}: the checkpoint has parameters rounded to {}, such as '{}', since a graph that "
-        "does not train holds them so; to save them in f32, set the graph's dtype to f32",
+        "graph {}: the checkpoint has parameters rounded to {}, such as '{}', since that is how the "
+        "graph, which does not train them, holds them; to save them in f32, set the graph's dtype to "
+        "f32, or leave out round_frozen",
         executor.graph().name(), dtype, tensor->name);
     return;
   }

@@ -72,7 +72,8 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
                                         : R"(recompute(modules="blocks.0*"))");
     passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
   }
-  if (is_mixed) passes.push_back(options.trains ? "master-weights" : "round-weights");
+  if (is_mixed && options.trains) passes.push_back("master-weights");
+  if (is_mixed && (!options.trains || random.Percent(50))) passes.push_back("round-weights");
   passes.push_back("eliminate-dead-nodes");
   passes.push_back(stage_of_one == most_stage
                        ? fmt::format("choose-stages(stages=\"{}\")", most_stage)

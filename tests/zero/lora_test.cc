@@ -31,6 +31,7 @@ struct Config {
   int stage = 0;
   DType dtype = DType::kF32;
   bool adapts = true;
+  bool rounds_frozen = false;
 };
 
 // A GPT with adapters in its attention, and its trainer.
@@ -53,6 +54,7 @@ class LoraRun {
     graph_.config().zero.bucket_bytes = 512;
     graph_.config().micro_batches = 6;
     graph_.config().dtype = config.dtype;
+    graph_.config().round_frozen = config.rounds_frozen;
     made_ = make_trainer(graph_, communicator);
   }
 
@@ -187,6 +189,76 @@ TEST(Lora, KeepsNoCopiesOfFrozenWeights) {
     return bytes;
   };
   EXPECT_LT(activations(true), activations(false) + 3 * 512);  // occasionally a bucket's copy
+}
+
+TEST(Lora, RoundedFrozenWeightsTakeHalfTheMemoryWithTheSameResults) {
+  const auto parameter_bytes = [](const Config& config) {
+    int64_t bytes = 0;
+    const Status status = OnRanks(config.ranks, [&](Communicator& communicator) -> Status {
+      LoraRun run(config, communicator);
+      ZG_RETURN_IF_ERROR(run.status());
+      ZG_RETURN_IF_ERROR(run.Step().status());
+      const CategoryBytes planned = run.trainer().program().memory.category_bytes;
+      EXPECT_EQ(run.trainer().executor().meter().category_bytes(), planned);
+      if (communicator.rank() == 0)
+        bytes = planned[static_cast<size_t>(MemoryCategory::kParameters)];
+      return Status::Ok();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    return bytes;
+  };
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const Result expected = Train({1, 0, dtype});
+    for (const int ranks : {1, 2, 3}) {
+      for (const int stage : {0, 3}) {
+        SCOPED_TRACE(fmt::format("{}, {} ranks, stage {}", DTypeName(dtype), ranks, stage));
+        Config config = {ranks, stage, dtype};
+        config.rounds_frozen = true;
+        const Result got = Train(config);
+        EXPECT_EQ(got.losses, expected.losses);
+        EXPECT_EQ(got.state, expected.state);
+        // Norms are read in f32, and adapters have masters.
+        EXPECT_LT(parameter_bytes(config), 0.65 * parameter_bytes({ranks, stage, dtype}));
+      }
+    }
+  }
+}
+
+// Training continues from the rounded values.
+TEST(Lora, RoundedWeightsCanBeUnfrozen) {
+  const Status status = OnRanks(2, [&](Communicator& communicator) -> Status {
+    Config config = {2, 3, DType::kBF16};
+    config.rounds_frozen = true;
+    LoraRun run(config, communicator);
+    ZG_RETURN_IF_ERROR(run.status());
+    ZG_RETURN_IF_ERROR(run.Step().status());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest frozen, run.trainer().digest_parameters());
+    ZG_RETURN_IF_ERROR(run.trainer().unfreeze("**"));
+    ZG_ASSIGN_OR_RETURN(const TensorDigest unfrozen, run.trainer().digest_parameters());
+    EXPECT_EQ(unfrozen.sum, frozen.sum);
+    for (const ir::StoredTensor* tensor :
+         TensorsByName(run.trainer().executor().graph(), TensorRole::kParameter)) {
+      EXPECT_EQ(tensor->type.dtype, DType::kF32) << tensor->name;
+    }
+    ZG_RETURN_IF_ERROR(run.Step().status());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest trained, run.trainer().digest_parameters());
+    if (communicator.rank() == 0) {
+      EXPECT_NE(trained.sum, frozen.sum);
+    }
+    return run.trainer().freeze("blocks.0.*");  // and are rounded again
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Lora, NothingIsRoundedInF32) {
+  Config config = {1, 0, DType::kF32};
+  config.rounds_frozen = true;
+  const Status status = OnRanks(
+      1, [&](Communicator& communicator) { return LoraRun(config, communicator).status(); });
+  EXPECT_THAT(
+      status.message(),
+      HasSubstr("round_frozen: the graph computes in f32, so that there is nothing to round "
+                "parameters to; set dtype to bf16 or f16"));
 }
 
 TEST(Lora, FilesAreThoseOfPeft) {
