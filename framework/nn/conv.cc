@@ -17,19 +17,30 @@ Initializer UniformFor(const Shape& weight) {
   return Initializer::Uniform(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(1, fan_in))));
 }
 
+ConvOptions OptionsOf(const ConvLayerOptions& options) {
+  return {options.stride, options.padding, options.dilation, options.groups};
+}
+
+Conv1dOptions OptionsOf(const Conv1dLayerOptions& options) {
+  return {options.stride, options.padding, options.dilation, options.groups};
+}
+
 }  // namespace
+
+Convolution::Convolution(const Module* parent, const std::string& name, const Shape& weight_shape,
+                         const std::optional<Initializer>& initializer)
+    : Module(parent, name),
+      weight(this, "weight", weight_shape, initializer.value_or(UniformFor(weight_shape))) {}
+
+void Convolution::AddBias(int64_t out, const std::optional<Initializer>& initializer) {
+  bias.emplace(this, "bias", Shape{out}, initializer.value_or(UniformFor(weight.shape())));
+}
 
 Conv2d::Conv2d(const Module* parent, const std::string& name, int64_t in, int64_t out, Size2 kernel,
                const ConvLayerOptions& options)
-    : Module(parent, name),
-      weight(this, "weight", {out, OfGroup(in, options.groups), kernel.height, kernel.width},
-             options.weight.value_or(
-                 UniformFor({out, OfGroup(in, options.groups), kernel.height, kernel.width}))),
-      options_{options.stride, options.padding, options.dilation, options.groups} {
-  if (options.has_bias) {
-    bias.emplace(this, "bias", Shape{out}, options.bias.value_or(UniformFor(weight.shape())));
-  }
-}
+    : Convolution(parent, name, {out, OfGroup(in, options.groups), kernel.height, kernel.width},
+                  out, options),
+      options_(OptionsOf(options)) {}
 
 Var Conv2d::forward(Var x) {
   const Var w = weight;  // C++ leaves the order of arguments open; that of the variables is ours
@@ -38,16 +49,10 @@ Var Conv2d::forward(Var x) {
 
 ConvTranspose2d::ConvTranspose2d(const Module* parent, const std::string& name, int64_t in,
                                  int64_t out, Size2 kernel, const ConvLayerOptions& options)
-    : Module(parent, name),
-      weight(this, "weight", {in, OfGroup(out, options.groups), kernel.height, kernel.width},
-             options.weight.value_or(
-                 UniformFor({in, OfGroup(out, options.groups), kernel.height, kernel.width}))),
-      options_{options.stride, options.padding, options.dilation, options.groups},
-      output_padding_(options.output_padding) {
-  if (options.has_bias) {
-    bias.emplace(this, "bias", Shape{out}, options.bias.value_or(UniformFor(weight.shape())));
-  }
-}
+    : Convolution(parent, name, {in, OfGroup(out, options.groups), kernel.height, kernel.width},
+                  out, options),
+      options_(OptionsOf(options)),
+      output_padding_(options.output_padding) {}
 
 Var ConvTranspose2d::forward(Var x) {
   const Var w = weight;
@@ -57,14 +62,8 @@ Var ConvTranspose2d::forward(Var x) {
 
 Conv1d::Conv1d(const Module* parent, const std::string& name, int64_t in, int64_t out,
                int64_t kernel, const Conv1dLayerOptions& options)
-    : Module(parent, name),
-      weight(this, "weight", {out, OfGroup(in, options.groups), kernel},
-             options.weight.value_or(UniformFor({out, OfGroup(in, options.groups), kernel}))),
-      options_{options.stride, options.padding, options.dilation, options.groups} {
-  if (options.has_bias) {
-    bias.emplace(this, "bias", Shape{out}, options.bias.value_or(UniformFor(weight.shape())));
-  }
-}
+    : Convolution(parent, name, {out, OfGroup(in, options.groups), kernel}, out, options),
+      options_(OptionsOf(options)) {}
 
 Var Conv1d::forward(Var x) {
   const Var w = weight;
@@ -73,15 +72,9 @@ Var Conv1d::forward(Var x) {
 
 ConvTranspose1d::ConvTranspose1d(const Module* parent, const std::string& name, int64_t in,
                                  int64_t out, int64_t kernel, const Conv1dLayerOptions& options)
-    : Module(parent, name),
-      weight(this, "weight", {in, OfGroup(out, options.groups), kernel},
-             options.weight.value_or(UniformFor({in, OfGroup(out, options.groups), kernel}))),
-      options_{options.stride, options.padding, options.dilation, options.groups},
-      output_padding_(options.output_padding) {
-  if (options.has_bias) {
-    bias.emplace(this, "bias", Shape{out}, options.bias.value_or(UniformFor(weight.shape())));
-  }
-}
+    : Convolution(parent, name, {in, OfGroup(out, options.groups), kernel}, out, options),
+      options_(OptionsOf(options)),
+      output_padding_(options.output_padding) {}
 
 Var ConvTranspose1d::forward(Var x) {
   const Var w = weight;

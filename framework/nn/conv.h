@@ -1,5 +1,5 @@
 // Convolutions as modules, named and initialised as in PyTorch: x (N, in, H, W) -> (N, out, OH, OW);
-// the 1d ones: x (N, in, L). Shapes of weights and results: images.h.
+// the 1d ones: x (N, in, L). Shapes of results: images.h.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,27 @@
 #include "framework/nn/parameter.h"
 
 namespace zg::nn {
+
+// What all convolutions have.
+class Convolution : public Module {
+ public:
+  Parameter weight;
+  std::optional<Parameter> bias;  // (out)
+
+ protected:
+  // `options`: ConvLayerOptions or Conv1dLayerOptions.
+  template <typename Options>
+  Convolution(const Module* parent, const std::string& name, const Shape& weight_shape, int64_t out,
+              const Options& options)
+      : Convolution(parent, name, weight_shape, options.weight) {
+    if (options.has_bias) AddBias(out, options.bias);
+  }
+
+ private:
+  Convolution(const Module* parent, const std::string& name, const Shape& weight_shape,
+              const std::optional<Initializer>& initializer);
+  void AddBias(int64_t out, const std::optional<Initializer>& initializer);
+};
 
 struct ConvLayerOptions {
   Size2 stride = 1;
@@ -23,27 +44,23 @@ struct ConvLayerOptions {
   std::optional<Initializer> bias = std::nullopt;
 };
 
-class Conv2d : public Module {
+// weight (out, in / groups, KH, KW)
+class Conv2d : public Convolution {
  public:
   Conv2d(const Module* parent, const std::string& name, int64_t in, int64_t out, Size2 kernel,
          const ConvLayerOptions& options = {});
   Var forward(Var x) override;
 
-  Parameter weight;  // (out, in / groups, KH, KW)
-  std::optional<Parameter> bias;
-
  private:
   ConvOptions options_;
 };
 
-class ConvTranspose2d : public Module {
+// weight (in, out / groups, KH, KW)
+class ConvTranspose2d : public Convolution {
  public:
   ConvTranspose2d(const Module* parent, const std::string& name, int64_t in, int64_t out,
                   Size2 kernel, const ConvLayerOptions& options = {});
   Var forward(Var x) override;
-
-  Parameter weight;  // (in, out / groups, KH, KW)
-  std::optional<Parameter> bias;
 
  private:
   ConvOptions options_;
@@ -61,27 +78,23 @@ struct Conv1dLayerOptions {
   std::optional<Initializer> bias = std::nullopt;
 };
 
-class Conv1d : public Module {
+// weight (out, in / groups, K)
+class Conv1d : public Convolution {
  public:
   Conv1d(const Module* parent, const std::string& name, int64_t in, int64_t out, int64_t kernel,
          const Conv1dLayerOptions& options = {});
   Var forward(Var x) override;
 
-  Parameter weight;  // (out, in / groups, K)
-  std::optional<Parameter> bias;
-
  private:
   Conv1dOptions options_;
 };
 
-class ConvTranspose1d : public Module {
+// weight (in, out / groups, K)
+class ConvTranspose1d : public Convolution {
  public:
   ConvTranspose1d(const Module* parent, const std::string& name, int64_t in, int64_t out,
                   int64_t kernel, const Conv1dLayerOptions& options = {});
   Var forward(Var x) override;
-
-  Parameter weight;  // (in, out / groups, K)
-  std::optional<Parameter> bias;
 
  private:
   Conv1dOptions options_;

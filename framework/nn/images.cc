@@ -159,7 +159,7 @@ Var conv_transpose1d(Var x, Var weight, Var bias, const Conv1dOptions& options,
 Var pixel_shuffle(Var x, int64_t factor) {
   return Checked("pixel_shuffle", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(CheckImages("pixel_shuffle", x));
-    if (factor < 1 || x.dim(1) % (factor * factor) != 0) {
+    if (factor < 1 || factor > x.dim(1) || x.dim(1) % (factor * factor) != 0) {
       return InvalidArgument(
           "{}: got the factor {}, expected one whose square divides the {} channels",
           Caller("pixel_shuffle", x), factor, x.dim(1));

@@ -78,7 +78,7 @@ ZG_HOST_DEVICE ZG_INLINE float Sign(float x) {
   return x == x ? sign : x;
 }
 
-// Beside 2^23 a float has no digits after the point, and from there on it is whole.
+// A float of 2^23 or more has no digits after the point, so that adding 2^23 rounds.
 ZG_HOST_DEVICE ZG_INLINE float RoundToEven(float x) {
   const float magnitude = Abs(x);
   const float rounded = (magnitude + 8388608.0f) - 8388608.0f;
