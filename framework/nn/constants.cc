@@ -7,6 +7,7 @@
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
+#include "framework/nn/indexing.h"
 
 namespace zg {
 namespace {
@@ -30,6 +31,17 @@ Var FullLike(const char* function, Var x, double value) {
 }
 
 }  // namespace
+
+Var eye(int64_t size) {
+  const nn::Trace::Function called("eye");
+  return to(equal(unsqueeze(arange(size), 1), arange(size)), DType::kF32);
+}
+
+Var linspace(double start, double end, int64_t count) {
+  const nn::Trace::Function called("linspace");
+  const double distance = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0.0;
+  return to(arange(count), DType::kF32) * distance + start;
+}
 
 Var full(const Dims& shape, double value, DType dtype) { return Full("full", shape, value, dtype); }
 Var zeros(const Dims& shape, DType dtype) { return Full("zeros", shape, 0.0, dtype); }

@@ -1,5 +1,5 @@
-// Functions of Vars whose elements are all the same number, and have no gradient. Names and meaning are
-// those of PyTorch.
+// Functions of Vars that are constants, and have no gradient. Names and meaning are those of PyTorch;
+// whole numbers in order are arange (indexing.h).
 #pragma once
 
 #include "framework/nn/shapes.h"
@@ -7,14 +7,18 @@
 
 namespace zg {
 
-// Constants of a shape, the same in every micro-batch. Sizes are at least 1; no sizes give a scalar.
+// The same number everywhere in a shape, the same in every micro-batch. Sizes are at least 1; no sizes give a scalar.
 Var full(const Dims& shape, double value, DType dtype = DType::kF32);
 Var zeros(const Dims& shape, DType dtype = DType::kF32);
 Var ones(const Dims& shape, DType dtype = DType::kF32);
 
-// Constants of the shape and dtype of x, also of the dtype that x has in mixed precision.
+// The same of the shape and dtype of x, also of the dtype that x has in mixed precision.
 Var full_like(Var x, double value);
 Var zeros_like(Var x);
 Var ones_like(Var x);
+
+Var eye(int64_t size);  // f32 (size, size): 1 on the diagonal, else 0
+// f32 (count): numbers at equal distances, from `start` to `end`.
+Var linspace(double start, double end, int64_t count);
 
 }  // namespace zg

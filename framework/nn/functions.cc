@@ -109,6 +109,11 @@ Var clamp(Var x, double low, double high) {
   return clamp_max(clamp_min(x, low), high);
 }
 
+Var logaddexp(Var a, Var b) {
+  const nn::Trace::Function called("logaddexp");
+  return add(maximum(a, b), softplus(scale(abs(subtract(a, b)), -1.0)));
+}
+
 Var relu6(Var x) {
   const nn::Trace::Function called("relu6");
   return clamp_max(relu(x), 6.0);

@@ -61,6 +61,8 @@ inline Var sin(Var x) { return nn::append("sin", {x}); }
 inline Var cos(Var x) { return nn::append("cos", {x}); }
 inline Var erf(Var x) { return nn::append("erf", {x}); }
 
+// ln(e^a + e^b), also where the powers would overflow.
+Var logaddexp(Var a, Var b);
 // Whole numbers of a floating-point dtype; their gradient is 0. `round` takes the even one of two.
 inline Var floor(Var x) { return nn::append("floor", {x}); }
 inline Var round(Var x) { return nn::append("round", {x}); }

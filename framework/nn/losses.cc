@@ -216,6 +216,19 @@ Var cosine_embedding_loss(Var a, Var b, Var labels, double margin, Reduction red
   });
 }
 
+Var triplet_margin_loss(Var anchor, Var positive, Var negative, double margin,
+                        Reduction reduction) {
+  const auto loss = [&] {
+    const Var to_positive = norm(anchor - positive + 1e-6, {-1});
+    const Var to_negative = norm(anchor - negative + 1e-6, {-1});
+    return Reduced(clamp_min(to_positive - to_negative + margin, 0.0), reduction);
+  };
+  return OfEqualShapes(
+      "triplet_margin_loss", anchor, positive,
+      [&] { return OfEqualShapes("triplet_margin_loss", anchor, negative, loss, "the negative"); },
+      "the positive");
+}
+
 Outputs weighted_mean(Var terms, Var weights) {
   // Divided by the number of elements, so that the weight of a full micro-batch is 1 and f16 needs
   // no other scale.

@@ -72,6 +72,11 @@ Var cosine_similarity(Var a, Var b, int64_t dim = -1, double epsilon = 1e-8);
 Var cosine_embedding_loss(Var a, Var b, Var labels, double margin = 0.0,
                           Reduction reduction = Reduction::kMean);
 
+// Reduces max(0, |anchor - positive| - |anchor - negative| + margin) with the distances of rows
+// (..., C), to whose differences 1e-6 is added as in PyTorch.
+Var triplet_margin_loss(Var anchor, Var positive, Var negative, double margin = 1.0,
+                        Reduction reduction = Reduction::kMean);
+
 // Returned from the function of Graph::train: the loss of a step is the sum of weights * terms over
 // all of its micro-batches, divided by the sum of their weights, with the same bits on any number
 // of ranks. A micro-batch without weight adds nothing. `terms` is the result of a loss without

@@ -41,6 +41,12 @@ Var IntegerSum(Var x, const Dims& dims, bool keep_dims) {
   });
 }
 
+// The root of 1 in the place of that of 0, whose slope is infinite.
+Var Root(Var x) {
+  const Var is_zero = equal(x, 0.0);
+  return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, x)));
+}
+
 }  // namespace
 
 Var sum(Var x, const Dims& dims, bool keep_dims) {
@@ -60,14 +66,21 @@ Var variance(Var x, const Dims& dims, double correction, bool keep_dims) {
              [&](double count) { return 1.0 / (count - correction); });
 }
 
-// The root of 1 in the place of that of 0, whose slope is infinite.
+Var stddev(Var x, const Dims& dims, double correction, bool keep_dims) {
+  const nn::Trace::Function called("stddev");
+  return Root(variance(x, dims, correction, keep_dims));
+}
+
 Var norm(Var x, const Dims& dims, bool keep_dims) {
   return nn::Checked("norm", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(nn::ExpectFloatingPoint("norm", x));
-    const Var squares = sum(square(x), dims, keep_dims);
-    const Var is_zero = equal(squares, 0.0);
-    return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, squares)));
+    return Root(sum(square(x), dims, keep_dims));
   });
+}
+
+Var normalize(Var x, int64_t dim, double epsilon) {
+  const nn::Trace::Function called("normalize");
+  return divide(x, clamp_min(norm(x, {dim}, /*keep_dims=*/true), epsilon));
 }
 
 Var cumsum(Var x, int64_t dim) {

@@ -17,8 +17,12 @@ Var mean(Var x, const Dims& dims = {}, bool keep_dims = false);
 // The mean square distance from the mean; the sum is divided by the number of elements minus
 // `correction`.
 Var variance(Var x, const Dims& dims = {}, double correction = 1.0, bool keep_dims = false);
+// Its square root; of equal elements the gradient is 0.
+Var stddev(Var x, const Dims& dims = {}, double correction = 1.0, bool keep_dims = false);
 // The square root of the sum of squares; of zeros the gradient is 0.
 Var norm(Var x, const Dims& dims = {}, bool keep_dims = false);
+// x / max(norm, epsilon) along one dim (PyTorch's default is dim 1).
+Var normalize(Var x, int64_t dim = -1, double epsilon = 1e-12);
 
 // y[.., i, ..] = the sum of x[.., j, ..] over j <= i along one dim, added one after the other.
 Var cumsum(Var x, int64_t dim);

@@ -241,6 +241,18 @@ Var concat(const std::vector<Var>& parts, int64_t dim) {
   });
 }
 
+std::vector<Var> unbind(Var x, int64_t dim) {
+  std::vector<Var> elements;
+  Checked("unbind", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("unbind", x, dim));
+    for (int64_t i = 0; i < x.dim(static_cast<int>(own)); ++i) {
+      elements.push_back(select(x, own, i));
+    }
+    return x;
+  });
+  return elements;
+}
+
 Var stack(const std::vector<Var>& parts, int64_t dim) {
   nn::Trace& trace = nn::Trace::Of("stack");
   if (parts.empty()) return trace.Fail(InvalidArgument("stack: got no parts"));

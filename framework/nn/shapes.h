@@ -35,6 +35,8 @@ Var select(Var x, int64_t dim, int64_t index);
 std::vector<Var> split_sizes(Var x, const Dims& sizes, int64_t dim = 0);
 std::vector<Var> split(Var x, int64_t size, int64_t dim = 0);
 std::vector<Var> chunk(Var x, int64_t parts, int64_t dim = 0);
+// The elements along one dim, which is removed.
+std::vector<Var> unbind(Var x, int64_t dim = 0);
 
 Var concat(const std::vector<Var>& parts, int64_t dim = 0);
 Var stack(const std::vector<Var>& parts, int64_t dim = 0);  // along a new dim

@@ -45,6 +45,21 @@ void Expect(const Outcome& got, const Floats& y, const Floats& dx) {
   ExpectNear(got.dx, dx);
 }
 
+TEST(EdgeValues, DeviationsOfEqualElements) {
+  Expect(Of({2, 2}, {3, 3, 1, 3}, [](Eager&, Var x) { return stddev(x, {-1}); }), {0, 1.414214f},
+         {0, 0, -0.707107f, 0.707107f});
+  Expect(Of({2, 2}, {0, 0, 3, 4}, [](Eager&, Var x) { return normalize(x); }), {0, 0, 0.6f, 0.8f},
+         {1e12f, 1e12f, 0.032f, -0.024f});
+}
+
+TEST(EdgeValues, LogarithmsOfLargePowers) {
+  Expect(Of({3}, {1000, -1000, 0},
+            [](Eager& eager, Var x) {
+              return logaddexp(x, eager.f32({3}, {0, -1000, 0}));
+            }),
+         {1000, -999.306853f, 0.693147f}, {1, 0.5f, 0.5f});
+}
+
 TEST(EdgeValues, NormsOfZeros) {
   const Floats rows = {0, 0, 3, 4, 0, 2};
   Expect(Of({3, 2}, rows, [](Eager&, Var x) { return norm(x, {-1}); }), {0, 5, 2},

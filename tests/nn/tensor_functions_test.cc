@@ -67,6 +67,7 @@ TEST(TensorFunctions, Parts) {
   EXPECT_EQ(Of([](Var x) { return select(x, 1, -1); }), "f32[2,4]");
   EXPECT_EQ(Of([](Var x) { return split(x, 3, 2)[1]; }), "f32[2,3,1]");
   EXPECT_EQ(Of([](Var x) { return chunk(x, 2, 2)[1]; }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return unbind(x, -1)[3]; }), "f32[2,3]");
   EXPECT_EQ(Of([](Var x) { return concat({x, x}, -1); }), "f32[2,3,8]");
   EXPECT_EQ(Of([](Var x) { return stack({x, x, x}, 1); }), "f32[2,3,3,4]");
   EXPECT_EQ(Of([](Var x) { return roll(x, -1, 1); }), "f32[2,3,4]");
@@ -104,7 +105,9 @@ TEST(TensorFunctions, Reductions) {
   EXPECT_EQ(Of([](Var x) { return sum(x); }), "f32[]");
   EXPECT_EQ(Of([](Var x) { return mean(x, {-1}); }), "f32[2,3]");
   EXPECT_EQ(Of([](Var x) { return variance(x, {2, 0}, 1.0, true); }), "f32[1,3,1]");
+  EXPECT_EQ(Of([](Var x) { return stddev(x, {0}); }), "f32[3,4]");
   EXPECT_EQ(Of([](Var x) { return norm(x, {1}); }), "f32[2,4]");
+  EXPECT_EQ(Of([](Var x) { return normalize(x, 1); }), "f32[2,3,4]");
   EXPECT_EQ(Of([](Var x) {
               return sum(x, {1, -2});
             }),
@@ -143,6 +146,7 @@ TEST(TensorFunctions, Activations) {
   for (const auto function : {relu6, hardsigmoid, hardswish, mish, selu, log_sigmoid}) {
     EXPECT_EQ(Of(function), "f32[2,3,4]");
   }
+  EXPECT_EQ(Of([](Var x) { return logaddexp(x, x); }), "f32[2,3,4]");
   EXPECT_EQ(Of([](Var x) { return glu(x); }), "f32[2,3,2]");
   EXPECT_EQ(Of([](Var x) { return glu(x, 1); }),
             Error("glu: chunk of %x f32[2,3,4]: got 2 parts of dim 1, expected a divisor of 3"));
@@ -257,6 +261,10 @@ TEST(TensorFunctions, Indices) {
 }
 
 TEST(TensorFunctions, Constants) {
+  EXPECT_EQ(Of([](Var) { return eye(3); }), "f32[3,3]");
+  EXPECT_EQ(Of([](Var) { return linspace(0.0, 1.0, 1); }), "f32[1]");
+  EXPECT_EQ(Of([](Var) { return linspace(0.0, 1.0, 0); }),
+            Error("linspace: arange: got 0 elements, expected at least 1"));
   EXPECT_EQ(Of([](Var x) { return full({3, 4}, 0.5) * x; }), "f32[2,3,4]");
   EXPECT_EQ(Of([](Var) { return zeros({}) + ones({2}); }), "f32[2]");
   EXPECT_EQ(Of([](Var x) { return full_like(x, 2.0) + zeros_like(x) + ones_like(x); }),

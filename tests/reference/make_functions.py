@@ -207,6 +207,16 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     ),
     "pixel_shuffle": ((4, 6), lambda a, b: F.pixel_shuffle(a.reshape(1, 4, 2, 3), 2) * b),
     "pixel_unshuffle": ((4, 2, 3), lambda a, b: F.pixel_unshuffle(a.reshape(1, 1, 4, 6), 2) * b),
+    "stddev": ((3,), lambda a, b: a.std((0, 2)) * b),
+    "normalize": ((2, 3, 1), lambda a, b: F.normalize(a, dim=-1) * b),
+    "unbind": ((2, 4), lambda a, b: a.unbind(1)[0] * b + a.unbind(1)[2]),
+    "logaddexp": (FULL, lambda a, b: torch.logaddexp(3 * a, b)),
+    "eye": ((4, 4), lambda a, b: a @ (torch.eye(4, dtype=torch.float64) * b)),
+    "linspace": ((3, 1), lambda a, b: a * b * torch.linspace(-1, 2, 4, dtype=torch.float64)),
+    "triplet_margin_loss": (
+        FULL,
+        lambda a, b: F.triplet_margin_loss(a, b, a.flip(1) * b, margin=0.5, reduction="none"),
+    ),
 }
 
 

@@ -302,6 +302,19 @@ const std::map<std::string, Function>& Functions() {
        [](Var a, Var b) { return pixel_shuffle(reshape(a, {1, 4, 2, 3}), 2) * b; }},
       {"pixel_unshuffle",
        [](Var a, Var b) { return pixel_unshuffle(reshape(a, {1, 1, 4, 6}), 2) * b; }},
+      {"stddev",
+       [](Var a, Var b) {
+         return stddev(a, {0, 2}) * b;
+       }},
+      {"normalize", [](Var a, Var b) { return normalize(a) * b; }},
+      {"unbind", [](Var a, Var b) { return unbind(a, 1)[0] * b + unbind(a, 1)[2]; }},
+      {"logaddexp", [](Var a, Var b) { return logaddexp(3.0 * a, b); }},
+      {"eye", [](Var a, Var b) { return matmul(a, eye(4) * b); }},
+      {"linspace", [](Var a, Var b) { return a * b * linspace(-1.0, 2.0, 4); }},
+      {"triplet_margin_loss",
+       [](Var a, Var b) {
+         return triplet_margin_loss(a, b, flip(a, 1) * b, 0.5, Reduction::kNone);
+       }},
   };
   return *functions;
 }
