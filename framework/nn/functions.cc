@@ -95,6 +95,7 @@ Var pow(Var x, double exponent) {
   if (exponent == 0.5) return sqrt(x);
   if (exponent == 1.0) return x;
   if (exponent == 2.0) return square(x);
+  if (exponent == 3.0) return multiply(x, square(x));
   if (exponent == -0.5) return rsqrt(x);
   if (exponent == -1.0) return reciprocal(x);
   return nn::append("power", {x}, {{"exponent", exponent}});

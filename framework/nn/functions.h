@@ -68,7 +68,7 @@ inline Var floor(Var x) { return nn::append("floor", {x}); }
 inline Var round(Var x) { return nn::append("round", {x}); }
 inline Var ceil(Var x) { return scale(floor(scale(x, -1.0)), -1.0); }
 
-// x^exponent; NaN for x < 0 unless the exponent is an integer. 0^0 is 1.
+// x^exponent, of 2 and 3 by products; NaN for x < 0 unless the exponent is an integer. 0^0 is 1.
 Var pow(Var x, double exponent);
 inline Var pow(Var x, Var exponent) { return nn::append("pow", {x, exponent}); }
 
