@@ -160,7 +160,10 @@ const std::map<std::string, std::function<Subject()>>& Subjects() {
        [] {
          return Architecture("quantiser", Numbers({3, 1, 8, 8}));
        }},
-      {"fast_weights", [] { return Architecture("fast_weights", Numbers({3, 3})); }},
+      {"fast_weights",
+       [] {
+         return Architecture("fast_weights", Numbers({3, 3}));
+       }},
       {"images",
        [] {
          return Subject{Make<Images>(), Numbers({3, 2, 16, 16})};
