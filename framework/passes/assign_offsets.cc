@@ -10,10 +10,11 @@
 namespace zg {
 namespace {
 
-// The length of the search if the bound is not reached, first over orders, then by improvements. A
-// round places all buffers once and compares them with one another.
-constexpr int64_t kMaxRounds = 200;
-constexpr int64_t kMaxComparisons = 100'000'000;
+// The length of the search if the bound is not reached, first over orders, at least one of them, then
+// by improvements. A round places all buffers once and compares them with one another.
+constexpr int64_t kMaxOrderComparisons = 1'000'000'000;
+constexpr int64_t kMaxImprovements = 200;
+constexpr int64_t kMaxImprovementComparisons = 100'000'000;
 
 int64_t Aligned(int64_t bytes) {
   return (bytes + kBufferAlignmentBytes - 1) / kBufferAlignmentBytes * kBufferAlignmentBytes;
@@ -53,7 +54,7 @@ class TimelinePlanner {
     best.top = std::numeric_limits<int64_t>::max();
     std::vector<int> best_order;
     Fit best_fit = Fit::kLowest;
-    int64_t rounds = std::max<int64_t>(1, MostRounds());
+    int64_t rounds = std::max<int64_t>(1, kMaxOrderComparisons / Comparisons());
     for (const std::vector<int>& order : Orders()) {
       for (const Fit fit : {Fit::kLowest, Fit::kTightest}) {
         if (rounds-- <= 0) break;
@@ -80,9 +81,10 @@ class TimelinePlanner {
     int64_t end;
   };
 
-  int64_t MostRounds() const {
+  // Of a round.
+  int64_t Comparisons() const {
     const auto num_items = static_cast<int64_t>(items_.size());
-    return std::min(kMaxRounds, kMaxComparisons / (num_items * num_items));
+    return num_items * num_items;
   }
 
   // By moment.
@@ -169,7 +171,7 @@ class TimelinePlanner {
   // The item that ends at the top of the arena was placed too late: it moves to the front, and all
   // are placed again.
   void Improve(std::vector<int> order, Fit fit, int64_t enough, Placement* best) const {
-    const int64_t rounds = MostRounds();
+    const int64_t rounds = std::min(kMaxImprovements, kMaxImprovementComparisons / Comparisons());
     Placement current = *best;
     for (int64_t round = 0; round < rounds && best->top > enough; ++round) {
       const auto is_top = [&](int i) {

@@ -234,17 +234,13 @@ struct Tagger : nn::Module {
   Var Loss(Var scores, Var tags) {
     const Var own_scores = sum(gather(scores, -1, unsqueeze(tags, -1)), {1, 2});
     const Var steps = slice(tags, 1, 0, kTime - 1) * kTags + slice(tags, 1, 1, kTime);
-    const Var own_steps = sum(embedding_of(steps), {1});
+    const Var of_steps = zg::embedding(steps, reshape(transition, {kTags * kTags, 1}));
+    const Var own_steps = sum(of_steps, {1, 2});
     Var total = select(scores, 1, 0);
     for (int64_t t = 1; t < kTime; ++t) {
       total = logsumexp(unsqueeze(total, 2) + transition, {1}) + select(scores, 1, t);
     }
     return mean(logsumexp(total, {1}) - own_scores - own_steps);
-  }
-
- private:
-  Var embedding_of(Var steps) {
-    return squeeze(zg::embedding(steps, reshape(transition, {kTags * kTags, 1})), -1);
   }
 };
 
