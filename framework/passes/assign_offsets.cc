@@ -81,7 +81,7 @@ class TimelinePlanner {
     int64_t end;
   };
 
-  // Of a round.
+  // In a round.
   int64_t Comparisons() const {
     const auto num_items = static_cast<int64_t>(items_.size());
     return num_items * num_items;
