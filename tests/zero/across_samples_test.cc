@@ -118,8 +118,9 @@ const std::map<std::string, Loss>& Losses() {
 struct Setting {
   int64_t samples = 1;  // of a micro-batch
   DType dtype = DType::kF32;
-  int ranks = 1;
+  int ranks = 1;  // that compute different micro-batches
   int stage = 0;
+  int tensor = 1;  // ranks that share a micro-batch, with the rows of a weight split among them
 };
 
 struct Trained {
@@ -140,6 +141,12 @@ Status TrainOnRank(const std::string& loss, const Setting& setting, Communicator
   graph.config().zero.shard_min_elements = 0;
   graph.config().micro_batches = kMicroBatches;
   graph.config().dtype = setting.dtype;
+  if (setting.tensor > 1) {
+    graph.config().mesh = {{"data", setting.ranks}, {"tensor", setting.tensor}};
+    graph.config().place("linear", "tensor", Sbp::S(0));
+    // Its backward could lie in two ways, which the compiler asks about.
+    if (loss == "contrast") graph.config().place_results("linear", "tensor", Sbp::B());
+  }
   ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator));
   std::vector<float> x(kTime * setting.samples * kChannels);
   std::vector<int64_t> ids(kTime * setting.samples);
@@ -160,26 +167,28 @@ Status TrainOnRank(const std::string& loss, const Setting& setting, Communicator
 }
 
 Trained Train(const std::string& loss, const Setting& setting) {
-  return ResultsOnRanks<Trained>(setting.ranks, [&](Communicator& communicator, Trained* trained) {
-    return TrainOnRank(loss, setting, communicator, trained);
-  })[0];
+  return ResultsOnRanks<Trained>(setting.ranks * setting.tensor,
+                                 [&](Communicator& communicator, Trained* trained) {
+                                   return TrainOnRank(loss, setting, communicator, trained);
+                                 })[0];
 }
 
 class AcrossSamples : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(AcrossSamples, BitsAreTheSameAtAnyStageOnAnyNumberOfRanks) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const int64_t samples : {1, 2}) {
-      const Trained expected = Train(GetParam(), {samples, dtype});
-      ASSERT_EQ(expected.losses.size(), 3u);
-      for (const int ranks : {2, 3}) {
-        for (const int stage : {0, 3}) {
-          SCOPED_TRACE(fmt::format("{}, {} samples, {} ranks, stage {}", DTypeName(dtype), samples,
-                                   ranks, stage));
-          const Trained got = Train(GetParam(), {samples, dtype, ranks, stage});
-          EXPECT_EQ(got.losses, expected.losses);
-          EXPECT_EQ(got.parameters, expected.parameters);
-        }
+  for (Setting one : {Setting{1}, Setting{2}, Setting{1, DType::kBF16}, Setting{2, DType::kBF16},
+                      Setting{1, DType::kF32, 1, 0, 2}, Setting{2, DType::kF32, 1, 0, 2}}) {
+    const Trained expected = Train(GetParam(), one);
+    ASSERT_EQ(expected.losses.size(), 3u);
+    for (const int ranks : {2, 3}) {
+      for (const int stage : {0, 3}) {
+        SCOPED_TRACE(fmt::format("{}, {} samples, {} x {} ranks, stage {}", DTypeName(one.dtype),
+                                 one.samples, ranks, one.tensor, stage));
+        one.ranks = ranks;
+        one.stage = stage;
+        const Trained got = Train(GetParam(), one);
+        EXPECT_EQ(got.losses, expected.losses);
+        EXPECT_EQ(got.parameters, expected.parameters);
       }
     }
   }
