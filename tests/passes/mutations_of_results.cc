@@ -27,10 +27,9 @@ bool ReadAnotherLast(Graph& graph, Node* node) {
   return ReadAnother(static_cast<int>(node->inputs.size()) - 1)(graph, node);
 }
 
-// What only the custom gradient is computed from, so that nothing reads it after the pass.
+// The zeros in whose place backward puts the gradient of a composite.
 bool IsPlaceholder(const Node& node) {
-  return !node.outputs.empty() && node.outputs[0]->users.size() == 1 &&
-         node.outputs[0]->users[0]->op->name == "stop_gradient";
+  return node.op->name == "scale" && node.attributes.Float("factor") == 0.0;
 }
 
 }  // namespace
@@ -79,10 +78,9 @@ std::vector<Mutation> MutationsOfResults() {
 
   add("drop-gradient-marks", "a reader gets the gradient's placeholder",
       One(In(eval, AnyNode), [](Graph& graph, Node* node) {
-        for (Node* other : graph.NodesOf("stop_gradient")) {
-          const Value& composite = *other->inputs[0]->producer->inputs[0];
-          if (other->section == node->section && node->inputs[0] == &composite &&
-              node != other->inputs[0]->producer) {
+        for (Node* other : graph.NodesOf("scale")) {
+          if (!IsPlaceholder(*other) || other == node || other->section != node->section) continue;
+          if (node->inputs[0] == other->inputs[0]) {
             return Replace(graph, node, 0, other->outputs[0]);
           }
         }
