@@ -1,4 +1,4 @@
-"""Small models of kinds that the demos are not, for make_models.py. tests/models/small_architectures.cc has them, too."""
+"""Small models of kinds that the demos are not, for make_models.py (in C++: tests/models/small_architectures.cc)."""
 
 import math
 from typing import Callable, Dict, Tuple
