@@ -7,12 +7,13 @@
 
 namespace zg {
 
-// The same number everywhere in a shape, the same in every micro-batch. Sizes are at least 1; no sizes give a scalar.
+// One number everywhere in a shape, the same in every micro-batch. Sizes are at least 1; no sizes
+// give a scalar.
 Var full(const Dims& shape, double value, DType dtype = DType::kF32);
 Var zeros(const Dims& shape, DType dtype = DType::kF32);
 Var ones(const Dims& shape, DType dtype = DType::kF32);
 
-// The same of the shape and dtype of x, also of the dtype that x has in mixed precision.
+// The same in the shape and dtype of x, also in the dtype that x has in mixed precision.
 Var full_like(Var x, double value);
 Var zeros_like(Var x);
 Var ones_like(Var x);

@@ -118,8 +118,8 @@ Var scatter_add(Var x, int64_t dim, Var index, Var source) {
     }
     Var sums = nn::append("gather_grad", {source, index}, {{"dim", own}, {"size", x.dim(own)}});
     for (int other = 0; other < num_dims; ++other) {
-      const int64_t missing = x.dim(other) - (other == own ? x.dim(own) : index.dim(other));
-      if (missing > 0) sums = pad(sums, other, 0, missing);
+      const int64_t missing = x.dim(other) - index.dim(other);
+      if (other != own && missing > 0) sums = pad(sums, other, 0, missing);
     }
     return x + sums;
   });

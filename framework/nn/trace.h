@@ -77,11 +77,8 @@ class Trace {
   // Returns all its outputs; none after an error.
   std::vector<Var> AppendAll(const std::string& op, const std::vector<Var>& inputs,
                              ir::Attributes attributes = {}, const std::string& name = "");
-  Var Read(const Variable& variable);  // makes the variable at the first use
-  // Until as many calls of EndConstants with them, Read returns these variables, by Variable::id(),
-  // as constants for backward.
-  void BeginConstants(const std::vector<int64_t>& variables);
-  void EndConstants(const std::vector<int64_t>& variables);
+  // What the variable reads as (parameter_values.h); makes it at the first use.
+  Var Read(const Variable& variable);
   Status CheckUsable(const Var& var) const;  // not empty, and of this trace
 
   // For nodes that were appended through builder(): in eager mode, runs those from the section's
@@ -104,7 +101,7 @@ class Trace {
  private:
   friend class ParameterValues;
 
-  Var ReadOwn(const Variable& variable);
+  Var ReadOwn(const Variable& variable);     // its own value
   Status Named(const Status& status) const;  // with the function that was called
   void NameErrorOfBuilder();
 
