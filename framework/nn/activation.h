@@ -9,11 +9,24 @@
 
 namespace zg::nn {
 
-class ReLU : public Module {
+// The module that calls a function of one Var.
+template <Var (*kFunction)(Var)>
+class Activation : public Module {
  public:
   using Module::Module;
-  Var forward(Var x) override { return relu(x); }
+  Var forward(Var x) override { return kFunction(x); }
 };
+
+using ReLU = Activation<relu>;
+using SiLU = Activation<silu>;
+using Sigmoid = Activation<sigmoid>;
+using Tanh = Activation<tanh>;
+using Softplus = Activation<softplus>;
+using ReLU6 = Activation<relu6>;
+using Hardsigmoid = Activation<hardsigmoid>;
+using Hardswish = Activation<hardswish>;
+using Mish = Activation<mish>;
+using SELU = Activation<selu>;
 
 // The forms of GELU: the approximation by tanh, PyTorch's approximate="tanh", or the exact form by erf,
 // PyTorch's default.
@@ -28,30 +41,6 @@ class GELU : public Module {
 
  private:
   GeluForm form_ = GeluForm::kTanh;
-};
-
-class SiLU : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return silu(x); }
-};
-
-class Sigmoid : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return sigmoid(x); }
-};
-
-class Tanh : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return tanh(x); }
-};
-
-class Softplus : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return softplus(x); }
 };
 
 class LeakyReLU : public Module {
@@ -72,36 +61,6 @@ class ELU : public Module {
 
  private:
   double alpha_;
-};
-
-class ReLU6 : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return relu6(x); }
-};
-
-class Hardsigmoid : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return hardsigmoid(x); }
-};
-
-class Hardswish : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return hardswish(x); }
-};
-
-class Mish : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return mish(x); }
-};
-
-class SELU : public Module {
- public:
-  using Module::Module;
-  Var forward(Var x) override { return selu(x); }
 };
 
 // The slope below 0 is a parameter: one, or one for each channel.
