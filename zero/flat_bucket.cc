@@ -1,8 +1,7 @@
 #include "zero/flat_bucket.h"
 
-#include <algorithm>
-
 #include "framework/ir/builder.h"
+#include "framework/passes/updated_variables.h"
 
 namespace zg::zero {
 
@@ -10,11 +9,9 @@ std::vector<ir::Value*> FrozenVariables(const ir::Graph& graph) {
   std::vector<ir::Value*> frozen;
   for (const ir::Node* node : graph.section(ir::SectionKind::kVariables)->nodes) {
     ir::Value* variable = node->outputs[0];
-    const auto& users = variable->users;
-    const bool is_updated = std::any_of(users.begin(), users.end(), [](const ir::Node* user) {
-      return user->op->traits.kind == ir::OpKind::kAssign;
-    });
-    if (ir::HasRole(*variable, Role::kParameter) && !is_updated) frozen.push_back(variable);
+    if (ir::HasRole(*variable, Role::kParameter) && !IsUpdated(*variable)) {
+      frozen.push_back(variable);
+    }
   }
   return frozen;
 }

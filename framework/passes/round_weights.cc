@@ -1,18 +1,12 @@
 #include "framework/passes/round_weights.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "framework/passes/sixteen_bit_casts.h"
+#include "framework/passes/updated_variables.h"
 
 namespace zg {
 namespace {
-
-bool IsUpdated(const ir::Value& variable) {
-  return std::any_of(variable.users.begin(), variable.users.end(), [](const ir::Node* user) {
-    return user->op->traits.kind == ir::OpKind::kAssign;
-  });
-}
 
 void Round(ir::Graph& graph, ir::StoredTensor* tensor, const std::vector<ir::Node*>& casts) {
   ir::Value* const parameter = tensor->storage;
