@@ -71,10 +71,6 @@ void LimitByCgroup(const CgroupFiles& files, const std::string& root, std::strin
   }
 }
 
-std::string Gibibytes(int64_t bytes) {
-  return fmt::format("{:.2f} GiB ({} bytes)", static_cast<double>(bytes) / (1 << 30), bytes);
-}
-
 }  // namespace
 
 StatusOr<AvailableMemory> ReadAvailableMemory(const std::string& root) {
@@ -110,7 +106,7 @@ Status CheckMemoryFor(int64_t arena_bytes, int num_ranks, const AvailableMemory&
   return FailedPrecondition(
       "{} on this host need {} for their arenas, but {} are available (limited by {}); use a higher "
       "ZeRO stage, smaller micro-batches or fewer ranks per host",
-      Counted(num_ranks, "rank"), Gibibytes(required), Gibibytes(available.bytes),
+      Counted(num_ranks, "rank"), FormatExactBytes(required), FormatExactBytes(available.bytes),
       available.limited_by);
 }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 
+#include "framework/base/format.h"
+
 namespace zg {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr char kSharedGpu[] = "ZG_TEST_SHARED_GPU";
 
 std::string VersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
-std::string Gibibytes(int64_t bytes) {
-  return fmt::format("{:.2f} GiB ({} bytes)", static_cast<double>(bytes) / (1 << 30), bytes);
 }
 
 }  // namespace
@@ -73,7 +71,7 @@ Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_by
   return FailedPrecondition(
       "{}: {} are needed, but {} of {} are free: {} bytes are missing; use a higher ZeRO stage, "
       "smaller micro-batches or more GPUs",
-      device, Gibibytes(bytes), Gibibytes(free_bytes), Gibibytes(total_bytes),
+      device, FormatExactBytes(bytes), FormatExactBytes(free_bytes), FormatExactBytes(total_bytes),
       std::max<int64_t>(0, bytes - free_bytes));
 }
 

@@ -120,17 +120,13 @@ std::map<std::vector<int>, PredictedTraffic> PredictTrafficOf(const ir::Graph& g
 std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> PredictTrafficByAxes(
     const ir::Graph& graph) {
   std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> traffic;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) {
-      const NodeTraffic of_node = TrafficOf(graph, *node);
-      if (of_node.own.count > 0) Add(of_node.own, runs, &traffic[of_node.axes][node->op->name]);
-      if (of_node.collected.count > 0) {
-        Add(of_node.collected, runs, &traffic[of_node.collected_axes][op_names::kAllGather]);
-      }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    const NodeTraffic of_node = TrafficOf(graph, node);
+    if (of_node.own.count > 0) Add(of_node.own, runs, &traffic[of_node.axes][node.op->name]);
+    if (of_node.collected.count > 0) {
+      Add(of_node.collected, runs, &traffic[of_node.collected_axes][op_names::kAllGather]);
     }
-  }
+  });
   return traffic;
 }
 
@@ -144,24 +140,19 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
 
 int64_t PredictKernels(const ir::Graph& graph) {
   int64_t kernels = 0;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    for (const ir::Node* node : section->nodes) kernels += node->op->traits.has_kernel() ? runs : 0;
-  }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    kernels += node.op->traits.has_kernel() ? runs : 0;
+  });
   return kernels;
 }
 
 double PredictFlops(const ir::Graph& graph) {
   double flops = 0;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) {
-      if (node->op->flops == nullptr) continue;
-      flops += static_cast<double>(runs) *
-               static_cast<double>(node->op->flops(node->LocalCall(graph.mesh())));
-    }
-  }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    if (node.op->flops == nullptr) return;
+    flops += static_cast<double>(runs) *
+             static_cast<double>(node.op->flops(node.LocalCall(graph.mesh())));
+  });
   return flops;
 }
 

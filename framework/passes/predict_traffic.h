@@ -35,6 +35,16 @@ std::map<std::vector<int>, PredictedTraffic> PredictTrafficOf(const ir::Graph& g
 // How often a rank runs the nodes of a section in one training step.
 int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section);
 
+// Calls visit(node, runs) for the nodes that a rank runs in one training step, in execution order.
+template <typename Visit>
+void ForEachNodeOfStep(const ir::Graph& graph, const Visit& visit) {
+  for (const auto& section : graph.sections()) {
+    const int64_t runs = RunsPerStep(graph, *section);
+    if (runs == 0) continue;
+    for (const ir::Node* node : section->nodes) visit(*node, runs);
+  }
+}
+
 // Bytes of one execution of a node; 0 if it sends nothing.
 int64_t SentBytes(const ir::Graph& graph, const ir::Node& node);
 

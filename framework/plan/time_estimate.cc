@@ -55,16 +55,6 @@ ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Ma
   return {time.start_ms, price.ms, price.basis};
 }
 
-// Calls visit(node, runs) for the nodes that run in a step.
-template <typename Visit>
-void ForEachNodeOfStep(const ir::Graph& graph, const Visit& visit) {
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) visit(*node, runs);
-  }
-}
-
 }  // namespace
 
 std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine) {

@@ -78,18 +78,14 @@ std::map<std::string, PredictedTraffic> PredictTrafficOnHosts(const ir::Graph& g
   std::map<std::string, PredictedTraffic> traffic = PredictTraffic(graph);
   if (hosts.empty() || AreOnOneHost(hosts)) return traffic;
   Detours detours;
-  for (const auto& section : graph.sections()) {
-    const int64_t runs = RunsPerStep(graph, *section);
-    if (runs == 0) continue;
-    for (const ir::Node* node : section->nodes) {
-      const std::optional<SumOverRanks> sum = SumOf(graph, *node, hosts);
-      if (!sum) continue;
-      // The first micro-batch overwrites an accumulator.
-      int64_t& bytes = traffic[node->op->name].bytes;
-      bytes += detours.BytesOf(*sum, false);
-      if (runs > 1) bytes += (runs - 1) * detours.BytesOf(*sum, sum->has_accumulator);
-    }
-  }
+  ForEachNodeOfStep(graph, [&](const ir::Node& node, int64_t runs) {
+    const std::optional<SumOverRanks> sum = SumOf(graph, node, hosts);
+    if (!sum) return;
+    // The first micro-batch overwrites an accumulator.
+    int64_t& bytes = traffic[node.op->name].bytes;
+    bytes += detours.BytesOf(*sum, false);
+    if (runs > 1) bytes += (runs - 1) * detours.BytesOf(*sum, sum->has_accumulator);
+  });
   return traffic;
 }
 

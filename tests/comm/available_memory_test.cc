@@ -70,11 +70,10 @@ TEST_F(AvailableMemoryTest, VersionOne) {
 TEST(CheckMemoryForTest, SaysWhatIsRequiredAndWhatIsAvailable) {
   const AvailableMemory available{int64_t{10} << 30, "MemAvailable in /proc/meminfo"};
   EXPECT_TRUE(CheckMemoryFor(int64_t{5} << 30, 2, available).ok());
-  EXPECT_EQ(
-      CheckMemoryFor(int64_t{6} << 30, 2, available).message(),
-      "2 ranks on this host need 12.00 GiB (12884901888 bytes) for their arenas, but 10.00 GiB "
-      "(10737418240 bytes) are available (limited by MemAvailable in /proc/meminfo); use a "
-      "higher ZeRO stage, smaller micro-batches or fewer ranks per host");
+  EXPECT_EQ(CheckMemoryFor(int64_t{6} << 30, 2, available).message(),
+            "2 ranks on this host need 12.9 GB (12884901888 bytes) for their arenas, but 10.7 GB "
+            "(10737418240 bytes) are available (limited by MemAvailable in /proc/meminfo); use a "
+            "higher ZeRO stage, smaller micro-batches or fewer ranks per host");
 }
 
 TEST(CheckMemoryForTest, RejectsANegativeSize) {

@@ -91,7 +91,7 @@ TEST(SharedMemoryTest, MoreThanThereIsIsAnError) {
   const auto memory = OwnedSharedMemory::Create("test", int64_t{1} << 50);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(memory.status().message(), HasSubstr("1 rank on this host need 1048576.00 GiB"));
+  EXPECT_THAT(memory.status().message(), HasSubstr("1 rank on this host need 1125.9 TB"));
 }
 
 TEST(SharedMemoryTest, ResidentBytesAreThePagesThatWereTouched) {

@@ -53,8 +53,8 @@ TEST(CudaSupport, SaysThatTheFirstStartOfANewerGpuTakesLong) {
 TEST(CudaSupport, TooLittleMemorySaysHowMuchIsMissing) {
   const int64_t gib = int64_t{1} << 30;
   EXPECT_EQ(CudaOutOfMemory("cuda:0 (T)", 5 * gib, 3 * gib, 4 * gib).message(),
-            "cuda:0 (T): 5.00 GiB (5368709120 bytes) are needed, but 3.00 GiB (3221225472 bytes) "
-            "of 4.00 GiB (4294967296 bytes) are free: 2147483648 bytes are missing; use a higher "
+            "cuda:0 (T): 5.4 GB (5368709120 bytes) are needed, but 3.2 GB (3221225472 bytes) "
+            "of 4.3 GB (4294967296 bytes) are free: 2147483648 bytes are missing; use a higher "
             "ZeRO stage, smaller micro-batches or more GPUs");
 }
 

@@ -3,7 +3,6 @@
 //   bazel run -c opt //tools:plan -- --preset gpt2-xl --ranks 64 --fit 16G --ranks-per-host 8
 //   bazel run -c opt //tools:plan -- --params 7.5e9 --ranks 64 --zero 2
 
-#include "framework/base/byte_size.h"
 #include "framework/io/atomic_file.h"
 #include "framework/job/console.h"
 #include "framework/ops/register_all_ops.h"
@@ -29,12 +28,11 @@ Status AnswerFromPaper(const PlanOptions& options) {
 
 // The fastest setting that fits, and the others.
 StatusOr<PlanReport> SearchAndReport(const PlanOptions& options) {
-  ZG_ASSIGN_OR_RETURN(const int64_t budget_bytes, ParseByteSize("--fit", options.fit));
-  ZG_ASSIGN_OR_RETURN(const FitFront front, FindFront(options, budget_bytes));
-  print_out(FrontText(front, budget_bytes));
+  ZG_ASSIGN_OR_RETURN(const FitFront front, FindFront(options, options.fit_bytes));
+  print_out(FrontText(front, options.fit_bytes));
   PlanReport report;
   report.plan = front.points[0].plan;
-  report.fit_bytes = budget_bytes;
+  report.fit_bytes = options.fit_bytes;
   report.fit_choices = ChoicesAsFlags(front.points[0].options);
   for (const FitPoint& point : front.points) {
     report.fit_front.push_back(

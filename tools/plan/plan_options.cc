@@ -285,7 +285,9 @@ Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
   if (!options->fit.empty() && flags.is_given("max-memory")) {
     return InvalidArgument("--max-memory: --fit says already what may be needed; leave one out");
   }
-  if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
+  if (!options->fit.empty()) {
+    ZG_ASSIGN_OR_RETURN(options->fit_bytes, ParseByteSize("--fit", options->fit));
+  }
   return Status::Ok();
 }
 

@@ -52,6 +52,7 @@ struct PlanOptions {
   bool compare_stages = true;
   std::string explain;        // a value whose placement is explained instead; "": none
   std::string fit;            // bytes per rank, "8G"; "": no search
+  int64_t fit_bytes = 0;      // the same, once resolved
   FitChoices fit_choices;     // settings that the search may choose
   double num_parameters = 0;  // the paper's formulas for so many parameters; 0: a model is planned
 
