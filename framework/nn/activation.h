@@ -27,6 +27,7 @@ using Hardsigmoid = Activation<hardsigmoid>;
 using Hardswish = Activation<hardswish>;
 using Mish = Activation<mish>;
 using SELU = Activation<selu>;
+using Softsign = Activation<softsign>;
 
 // The forms of GELU: the approximation by tanh, PyTorch's approximate="tanh", or the exact form by erf,
 // PyTorch's default.

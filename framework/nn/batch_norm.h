@@ -1,5 +1,5 @@
-// BatchNorm1d, BatchNorm2d: normalise every channel of x (N, C), (N, C, L) or (N, C, H, W) to mean
-// 0 and variance 1, then scale by weight and shift by bias, both (C).
+// BatchNorm1d, BatchNorm2d, BatchNorm3d: normalise every channel of x (N, C), (N, C, L), (N, C, H, W)
+// or (N, C, D, H, W) to mean 0 and variance 1, then scale by weight and shift by bias, both (C).
 //
 // Training uses the statistics of each micro-batch alone, so results do not depend on the number of
 // ranks; eval uses the running ones. A step changes these to (1 - momentum) running + momentum (the
@@ -57,6 +57,13 @@ class BatchNorm2d : public BatchNorm {
   BatchNorm2d(const Module* parent, const std::string& name, int64_t channels,
               const BatchNormOptions& options = {})
       : BatchNorm(parent, name, channels, 4, 4, options) {}
+};
+
+class BatchNorm3d : public BatchNorm {
+ public:
+  BatchNorm3d(const Module* parent, const std::string& name, int64_t channels,
+              const BatchNormOptions& options = {})
+      : BatchNorm(parent, name, channels, 5, 5, options) {}
 };
 
 }  // namespace zg::nn

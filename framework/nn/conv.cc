@@ -17,11 +17,8 @@ Initializer UniformFor(const Shape& weight) {
   return Initializer::Uniform(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(1, fan_in))));
 }
 
-ConvOptions OptionsOf(const ConvLayerOptions& options) {
-  return {options.stride, options.padding, options.dilation, options.groups};
-}
-
-Conv1dOptions OptionsOf(const Conv1dLayerOptions& options) {
+template <typename Size>
+ConvolutionOptions<Size> OptionsOf(const ConvolutionLayerOptions<Size>& options) {
   return {options.stride, options.padding, options.dilation, options.groups};
 }
 
@@ -80,6 +77,32 @@ Var ConvTranspose1d::forward(Var x) {
   const Var w = weight;
   return bias.has_value() ? conv_transpose1d(x, w, *bias, options_, output_padding_)
                           : conv_transpose1d(x, w, options_, output_padding_);
+}
+
+Conv3d::Conv3d(const Module* parent, const std::string& name, int64_t in, int64_t out, Size3 kernel,
+               const Conv3dLayerOptions& options)
+    : Convolution(parent, name,
+                  {out, OfGroup(in, options.groups), kernel.depth, kernel.height, kernel.width},
+                  out, options),
+      options_(OptionsOf(options)) {}
+
+Var Conv3d::forward(Var x) {
+  const Var w = weight;
+  return bias.has_value() ? conv3d(x, w, *bias, options_) : conv3d(x, w, options_);
+}
+
+ConvTranspose3d::ConvTranspose3d(const Module* parent, const std::string& name, int64_t in,
+                                 int64_t out, Size3 kernel, const Conv3dLayerOptions& options)
+    : Convolution(parent, name,
+                  {in, OfGroup(out, options.groups), kernel.depth, kernel.height, kernel.width},
+                  out, options),
+      options_(OptionsOf(options)),
+      output_padding_(options.output_padding) {}
+
+Var ConvTranspose3d::forward(Var x) {
+  const Var w = weight;
+  return bias.has_value() ? conv_transpose3d(x, w, *bias, options_, output_padding_)
+                          : conv_transpose3d(x, w, options_, output_padding_);
 }
 
 }  // namespace zg::nn

@@ -1,5 +1,5 @@
 // Convolutions as modules, named and initialised as in PyTorch: x (N, in, H, W) -> (N, out, OH, OW);
-// the 1d ones: x (N, in, L). Shapes of results: images.h.
+// the 1d ones: x (N, in, L); the 3d ones: x (N, in, D, H, W). Shapes of results: images.h and volumes.h.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,25 @@
 #include "framework/nn/images.h"
 #include "framework/nn/module.h"
 #include "framework/nn/parameter.h"
+#include "framework/nn/volumes.h"
 
 namespace zg::nn {
+
+template <typename Size>
+struct ConvolutionLayerOptions {
+  Size stride = 1;
+  Size padding = 0;
+  Size dilation = 1;
+  int64_t groups = 1;
+  bool has_bias = true;
+  Size output_padding = 0;  // only of transposed convolutions
+  // If not set: uniform in [-b, b) with b = 1 / sqrt(inputs of an output element), as in PyTorch.
+  std::optional<Initializer> weight = std::nullopt;
+  std::optional<Initializer> bias = std::nullopt;
+};
+using ConvLayerOptions = ConvolutionLayerOptions<Size2>;
+using Conv1dLayerOptions = ConvolutionLayerOptions<int64_t>;
+using Conv3dLayerOptions = ConvolutionLayerOptions<Size3>;
 
 // What all convolutions have.
 class Convolution : public Module {
@@ -18,10 +35,9 @@ class Convolution : public Module {
   std::optional<Parameter> bias;  // (out)
 
  protected:
-  // `options`: ConvLayerOptions or Conv1dLayerOptions.
-  template <typename Options>
+  template <typename Size>
   Convolution(const Module* parent, const std::string& name, const Shape& weight_shape, int64_t out,
-              const Options& options)
+              const ConvolutionLayerOptions<Size>& options)
       : Convolution(parent, name, weight_shape, options.weight) {
     if (options.has_bias) AddBias(out, options.bias);
   }
@@ -30,18 +46,6 @@ class Convolution : public Module {
   Convolution(const Module* parent, const std::string& name, const Shape& weight_shape,
               const std::optional<Initializer>& initializer);
   void AddBias(int64_t out, const std::optional<Initializer>& initializer);
-};
-
-struct ConvLayerOptions {
-  Size2 stride = 1;
-  Size2 padding = 0;
-  Size2 dilation = 1;
-  int64_t groups = 1;
-  bool has_bias = true;
-  Size2 output_padding = 0;  // only for ConvTranspose2d
-  // If not set: uniform in [-b, b) with b = 1 / sqrt(inputs of an output element), as in PyTorch.
-  std::optional<Initializer> weight = std::nullopt;
-  std::optional<Initializer> bias = std::nullopt;
 };
 
 // weight (out, in / groups, KH, KW)
@@ -67,17 +71,6 @@ class ConvTranspose2d : public Convolution {
   Size2 output_padding_;
 };
 
-struct Conv1dLayerOptions {
-  int64_t stride = 1;
-  int64_t padding = 0;
-  int64_t dilation = 1;
-  int64_t groups = 1;
-  bool has_bias = true;
-  int64_t output_padding = 0;                        // only for ConvTranspose1d
-  std::optional<Initializer> weight = std::nullopt;  // as in ConvLayerOptions
-  std::optional<Initializer> bias = std::nullopt;
-};
-
 // weight (out, in / groups, K)
 class Conv1d : public Convolution {
  public:
@@ -99,6 +92,29 @@ class ConvTranspose1d : public Convolution {
  private:
   Conv1dOptions options_;
   int64_t output_padding_;
+};
+
+// weight (out, in / groups, KD, KH, KW)
+class Conv3d : public Convolution {
+ public:
+  Conv3d(const Module* parent, const std::string& name, int64_t in, int64_t out, Size3 kernel,
+         const Conv3dLayerOptions& options = {});
+  Var forward(Var x) override;
+
+ private:
+  Conv3dOptions options_;
+};
+
+// weight (in, out / groups, KD, KH, KW)
+class ConvTranspose3d : public Convolution {
+ public:
+  ConvTranspose3d(const Module* parent, const std::string& name, int64_t in, int64_t out,
+                  Size3 kernel, const Conv3dLayerOptions& options = {});
+  Var forward(Var x) override;
+
+ private:
+  Conv3dOptions options_;
+  Size3 output_padding_;
 };
 
 }  // namespace zg::nn

@@ -89,6 +89,20 @@ TopK top_k(Var x, int64_t k, int64_t dim, bool largest) {
   return result;
 }
 
+TopK sort(Var x, int64_t dim, bool descending) {
+  TopK result;
+  nn::Checked("sort", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("sort", x, dim));
+    result = Along(x, own, x.dim(static_cast<int>(own)), descending);
+    return result.values;
+  });
+  return result;
+}
+Var argsort(Var x, int64_t dim, bool descending) {
+  const nn::Trace::Function called("argsort");
+  return sort(x, dim, descending).indices;
+}
+
 Var any(Var x, const Dims& dims, bool keep_dims) {
   const nn::Trace::Function called("any");
   return sum(to(x, DType::kF32), dims, keep_dims) > 0.0;

@@ -27,6 +27,11 @@ struct TopK {
 };
 TopK top_k(Var x, int64_t k, int64_t dim = -1, bool largest = true);
 
+// All elements along one dim in ascending or descending order, and their i64 indices: equal elements
+// keep their order, and NaN comes first.
+TopK sort(Var x, int64_t dim = -1, bool descending = false);
+Var argsort(Var x, int64_t dim = -1, bool descending = false);
+
 // Reduce conditions: whether any, or all of them, hold.
 Var any(Var x, const Dims& dims = {}, bool keep_dims = false);
 Var all(Var x, const Dims& dims = {}, bool keep_dims = false);

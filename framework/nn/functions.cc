@@ -145,6 +145,21 @@ Var log_sigmoid(Var x) {
   return scale(softplus(scale(x, -1.0)), -1.0);
 }
 
+Var softsign(Var x) {
+  const nn::Trace::Function called("softsign");
+  return divide(x, shift(abs(x), 1.0));
+}
+
+Var hardtanh(Var x, double low, double high) {
+  const nn::Trace::Function called("hardtanh");
+  return clamp(x, low, high);
+}
+
+Var celu(Var x, double alpha) {
+  const nn::Trace::Function called("celu");
+  return scale(elu(scale(x, 1.0 / alpha), 1.0), alpha);
+}
+
 Var glu(Var x, int64_t dim) {
   const nn::Trace::Function called("glu");
   const std::vector<Var> halves = chunk(x, 2, dim);

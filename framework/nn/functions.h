@@ -102,6 +102,10 @@ Var hardswish(Var x);    // x hardsigmoid(x)
 Var mish(Var x);         // x tanh(softplus(x)) (arXiv 1908.08681)
 Var selu(Var x);         // 1.0507 elu(x, 1.6733) (arXiv 1706.02515)
 Var log_sigmoid(Var x);  // ln(sigmoid(x))
+Var softsign(Var x);     // x / (1 + |x|)
+Var hardtanh(Var x, double low = -1.0, double high = 1.0);  // to [low, high]
+Var celu(Var x,
+         double alpha = 1.0);  // x where x > 0, else alpha (e^(x / alpha) - 1) (arXiv 1704.07483)
 // a sigmoid(b) of the halves a and b along one dim (arXiv 1612.08083).
 Var glu(Var x, int64_t dim = -1);
 // x where x > 0, else slope x (arXiv 1502.01852); slope (1), or (C) for x (B, C, ...).

@@ -20,25 +20,22 @@ struct Size2 {
   int64_t width;
 };
 
-struct ConvOptions {
-  Size2 stride = 1;
-  Size2 padding = 0;  // zeros on each side
-  Size2 dilation = 1;
+// `Size`: one number, or one for each dim.
+template <typename Size>
+struct ConvolutionOptions {
+  Size stride = 1;
+  Size padding = 0;  // zeros on each side
+  Size dilation = 1;
   int64_t groups = 1;  // splits channels and output channels into as many groups, each processed on
                        // its own
 };
+using ConvOptions = ConvolutionOptions<Size2>;
+using Conv1dOptions = ConvolutionOptions<int64_t>;
 
 // weight (O, C / groups, KH, KW), bias (O) -> (N, O, OH, OW) with
 // OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1.
 Var conv2d(Var x, Var weight, const ConvOptions& options = {});
 Var conv2d(Var x, Var weight, Var bias, const ConvOptions& options = {});
-
-struct Conv1dOptions {
-  int64_t stride = 1;
-  int64_t padding = 0;
-  int64_t dilation = 1;
-  int64_t groups = 1;
-};
 
 // weight (O, C / groups, K), bias (O) -> (N, O, OL).
 Var conv1d(Var x, Var weight, const Conv1dOptions& options = {});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/nn/conditions.h"
@@ -145,6 +146,36 @@ Var index_add(Var x, int64_t dim, Var index, Var source) {
 
 Var tril(Var x, int64_t diagonal) { return Triangle("tril", x, diagonal, /*lower=*/true); }
 Var triu(Var x, int64_t diagonal) { return Triangle("triu", x, diagonal, /*lower=*/false); }
+
+Var diagonal(Var x, int64_t offset) {
+  return Checked("diagonal", x, [&]() -> StatusOr<Var> {
+    const int num_dims = x.shape().num_dims();
+    const int64_t rows = num_dims < 2 ? 0 : x.dim(-2), columns = num_dims < 2 ? 0 : x.dim(-1);
+    const int64_t first_row = std::max<int64_t>(0, -offset);
+    const int64_t first_column = std::max<int64_t>(0, offset);
+    const int64_t count = std::min(rows - first_row, columns - first_column);
+    if (count < 1) {
+      return InvalidArgument(
+          "{}: got the offset {}, expected that of a diagonal of the last two dims",
+          Caller("diagonal", x), offset);
+    }
+    const int64_t start = first_row * columns + first_column;
+    return slice(flatten(x, -2), -1, start, start + (count - 1) * (columns + 1) + 1, columns + 1);
+  });
+}
+
+Var diag_embed(Var x, int64_t offset) {
+  return Checked("diag_embed", x, [&]() -> StatusOr<Var> {
+    if (x.shape().num_dims() == 0) {
+      return InvalidArgument("{}: expected at least one dim", Caller("diag_embed", x));
+    }
+    const Var places = arange(x.dim(-1));
+    Var y = where(equal(unsqueeze(places, 1), places), unsqueeze(x, -1), 0.0);
+    if (offset == 0) return y;
+    const int64_t before = std::max<int64_t>(0, offset), after = std::max<int64_t>(0, -offset);
+    return pad(pad(y, -1, before, after), -2, after, before);
+  });
+}
 
 Var flip(Var x, int64_t dim) {
   return Checked("flip", x, [&]() -> StatusOr<Var> {

@@ -39,6 +39,11 @@ Var index_add(Var x, int64_t dim, Var index, Var source);
 Var tril(Var x, int64_t diagonal = 0);
 Var triu(Var x, int64_t diagonal = 0);
 
+// The diagonals of matrices, the last two dims (PyTorch's are the first two), offset as above; and
+// matrices that have x's last dim as their diagonal, and zeros elsewhere.
+Var diagonal(Var x, int64_t offset = 0);
+Var diag_embed(Var x, int64_t offset = 0);
+
 // x in reverse order along one dim; a copy.
 Var flip(Var x, int64_t dim);
 

@@ -229,6 +229,50 @@ Var triplet_margin_loss(Var anchor, Var positive, Var negative, double margin,
       "the positive");
 }
 
+Var margin_ranking_loss(Var a, Var b, Var labels, double margin, Reduction reduction) {
+  const auto loss = [&] { return Reduced(clamp_min(margin - labels * (a - b), 0.0), reduction); };
+  return OfEqualShapes(
+      "margin_ranking_loss", a, b,
+      [&] { return OfEqualShapes("margin_ranking_loss", a, labels, loss, "the labels"); }, "b");
+}
+
+Var hinge_embedding_loss(Var x, Var labels, double margin, Reduction reduction) {
+  return OfEqualShapes(
+      "hinge_embedding_loss", x, labels,
+      [&] { return Reduced(where(equal(labels, 1.0), x, clamp_min(margin - x, 0.0)), reduction); },
+      "the labels");
+}
+
+Var gaussian_nll_loss(Var prediction, Var target, Var variance, double epsilon,
+                      Reduction reduction) {
+  const auto loss = [&] {
+    const Var v = clamp_min(variance, epsilon);
+    return Reduced((log(v) + square(prediction - target) / v) * 0.5, reduction);
+  };
+  return OfEqualShapes("gaussian_nll_loss", prediction, target, [&] {
+    return OfEqualShapes("gaussian_nll_loss", prediction, variance, loss, "the variance");
+  });
+}
+
+Var poisson_nll_loss(Var log_prediction, Var target, Reduction reduction) {
+  return OfEqualShapes("poisson_nll_loss", log_prediction, target, [&] {
+    return Reduced(exp(log_prediction) - target * log_prediction, reduction);
+  });
+}
+
+Var ctc_loss(Var log_probabilities, Var targets, Var input_lengths, Var target_lengths,
+             const CtcOptions& options) {
+  const nn::Trace::Function called("ctc_loss");
+  Var losses = nn::append("ctc_loss", {log_probabilities, targets, input_lengths, target_lengths},
+                          {{"blank", options.blank}});
+  if (losses.empty()) return losses;
+  if (options.zero_infinity) losses = where(isfinite(losses), losses, 0.0);
+  if (options.reduction == Reduction::kMean) {
+    losses = losses / to(clamp_min(target_lengths, 1.0), DType::kF32);
+  }
+  return Reduced(losses, options.reduction);
+}
+
 Outputs weighted_mean(Var terms, Var weights) {
   // Divided by the number of elements, so that the weight of a full micro-batch is 1 and f16 needs
   // no other scale.

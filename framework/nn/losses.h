@@ -77,6 +77,36 @@ Var cosine_embedding_loss(Var a, Var b, Var labels, double margin = 0.0,
 Var triplet_margin_loss(Var anchor, Var positive, Var negative, double margin = 1.0,
                         Reduction reduction = Reduction::kMean);
 
+// Reduces max(0, margin - label (a - b)), which ranks a above b where the label is 1 and below where it
+// is -1; equal shapes.
+Var margin_ranking_loss(Var a, Var b, Var labels, double margin = 0.0,
+                        Reduction reduction = Reduction::kMean);
+// Reduces x where the label is 1, else max(0, margin - x); equal shapes.
+Var hinge_embedding_loss(Var x, Var labels, double margin = 1.0,
+                         Reduction reduction = Reduction::kMean);
+
+// Reduces (ln(v) + d^2 / v) / 2 with d = prediction - target and v = max(variance, epsilon); equal
+// shapes.
+Var gaussian_nll_loss(Var prediction, Var target, Var variance, double epsilon = 1e-6,
+                      Reduction reduction = Reduction::kMean);
+// Reduces e^p - target p with the prediction p, the logarithm of the expected count; equal shapes.
+Var poisson_nll_loss(Var log_prediction, Var target, Reduction reduction = Reduction::kMean);
+
+struct CtcOptions {
+  int64_t blank = 0;  // the class that is no label
+  bool zero_infinity =
+      false;  // a text that has no path counts as 0, without gradient; else as infinity
+  Reduction reduction = Reduction::kMean;
+};
+
+// Connectionist temporal classification (Graves et al., ICML 2006): the negative logarithm of the
+// probability of a text whose labels are not aligned with the steps. log_probabilities (N, T, C), batch
+// first, such as log_softmax(logits); targets (N, U), of which the first target_lengths (N) are read,
+// of the first input_lengths (N) steps; all i64. The mean is over the losses divided by their target's
+// length, which counts as at least 1. No second derivative.
+Var ctc_loss(Var log_probabilities, Var targets, Var input_lengths, Var target_lengths,
+             const CtcOptions& options = {});
+
 // Returned from the function of Graph::train: the loss of a step is the sum of weights * terms over
 // all of its micro-batches, divided by the sum of their weights, with the same bits on any number
 // of ranks. A micro-batch without weight adds nothing. `terms` is the result of a loss without

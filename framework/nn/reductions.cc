@@ -41,6 +41,16 @@ Var IntegerSum(Var x, const Dims& dims, bool keep_dims) {
   });
 }
 
+// Along one dim, which then has size 1.
+Var Product(Var x, int64_t dim) {
+  for (int64_t size = x.dim(static_cast<int>(dim)); size > 1; size = (size + 1) / 2) {
+    const int64_t half = size / 2;
+    const Var products = multiply(slice(x, dim, 0, half), slice(x, dim, half, 2 * half));
+    x = size % 2 == 0 ? products : concat({products, slice(x, dim, size - 1, size)}, dim);
+  }
+  return x;
+}
+
 // The root of 1 in the place of that of 0, whose slope is infinite.
 Var Root(Var x) {
   const Var is_zero = equal(x, 0.0);
@@ -83,10 +93,37 @@ Var normalize(Var x, int64_t dim, double epsilon) {
   return divide(x, clamp_min(norm(x, {dim}, /*keep_dims=*/true), epsilon));
 }
 
+Var prod(Var x, const Dims& dims, bool keep_dims) {
+  return nn::Checked("prod", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf("prod", x, dims));
+    Var y = x;
+    for (auto dim = own.rbegin(); dim != own.rend(); ++dim) {
+      if (y.dim(static_cast<int>(*dim)) == 0) {
+        return InvalidArgument("{}: dim {} is empty", nn::Caller("prod", x), *dim);
+      }
+      y = Product(y, *dim);
+      if (!keep_dims) y = squeeze(y, *dim);
+    }
+    return y;
+  });
+}
+
 Var cumsum(Var x, int64_t dim) {
   return nn::Checked("cumsum", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("cumsum", x, dim));
     return nn::append("cumsum", {x}, {{"dim", own}});
+  });
+}
+
+Var cumprod(Var x, int64_t dim) {
+  return nn::Checked("cumprod", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("cumprod", x, dim));
+    const int64_t size = x.dim(static_cast<int>(own));
+    Var y = x;
+    for (int64_t distance = 1; distance < size; distance *= 2) {
+      y = multiply(y, pad(slice(y, own, 0, size - distance), own, distance, 0, 1.0));
+    }
+    return y;
   });
 }
 

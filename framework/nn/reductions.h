@@ -24,7 +24,13 @@ Var norm(Var x, const Dims& dims = {}, bool keep_dims = false);
 // x / max(norm, epsilon) along one dim (PyTorch's default is dim 1).
 Var normalize(Var x, int64_t dim = -1, double epsilon = 1e-12);
 
+// The product, of halves of a dim by elements: its gradient is right also where elements are 0.
+Var prod(Var x, const Dims& dims = {}, bool keep_dims = false);
+
 // y[.., i, ..] = the sum of x[.., j, ..] over j <= i along one dim, added one after the other.
 Var cumsum(Var x, int64_t dim);
+// The product of these, by doubling: log2(n) multiplications of n elements each (Hillis and Steele
+// 1986). Its gradient is right also where elements are 0.
+Var cumprod(Var x, int64_t dim);
 
 }  // namespace zg

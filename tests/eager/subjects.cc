@@ -8,7 +8,7 @@
 #include "models/recipe/model.h"
 #include "models/resnet/model.h"
 #include "models/vit/model.h"
-#include "tests/models/small_architectures.h"
+#include "tests/models/small_models.h"
 
 namespace zg::testing {
 namespace {
@@ -97,7 +97,7 @@ Subject LoraSubject() {
 
 Subject Architecture(const std::string& name, const TensorType& x, int64_t vocabulary = 0,
                      int64_t classes = 0) {
-  return {SmallArchitectures().at(name)().module, x, vocabulary, classes};
+  return {SmallModels().at(name)().module, x, vocabulary, classes};
 }
 
 }  // namespace
@@ -163,6 +163,22 @@ const std::map<std::string, std::function<Subject()>>& Subjects() {
       {"fast_weights",
        [] {
          return Architecture("fast_weights", Numbers({3, 3}));
+       }},
+      {"speech",
+       [] {
+         return Architecture("speech", Numbers({3, 12, 8}));
+       }},
+      {"looker",
+       [] {
+         return Architecture("looker", Numbers({3, 1, 8, 8}), 0, 5);
+       }},
+      {"video",
+       [] {
+         return Architecture("video", Numbers({3, 2, 4, 8, 8}), 0, 5);
+       }},
+      {"field",
+       [] {
+         return Architecture("field", Numbers({3, 7, 3}));
        }},
       {"images",
        [] {

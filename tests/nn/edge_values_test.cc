@@ -140,6 +140,78 @@ TEST(EdgeValues, DivergenceOfLogarithms) {
   }
 }
 
+TEST(EdgeValues, AnglesOfAllDirections) {
+  const auto angle = [](const Floats& height) -> Function {
+    return [=](Eager& eager, Var x) {
+      return atan2(eager.f32({static_cast<int64_t>(height.size())}, height), x);
+    };
+  };
+  const Floats x = {1, 0, -1, -1, 0, 2, -3};
+  const Floats angles = {0.78539816f,  1.57079633f,  2.35619449f, -2.35619449f,
+                         -1.57079633f, -0.46364761f, 3.14159265f};
+  Expect(Of({7}, x, angle({1, 2, 1, -1, -3, -1, 0})), angles,
+         {-0.5f, -0.5f, -0.5f, 0.5f, 0.33333333f, 0.2f, 0});
+  // Not at 0, where an angle has no gradient; the gradient of infinite ones is NaN, as PyTorch's.
+  const Floats ends = {0, -0.0f, kInfinity, -kInfinity, 1, 1e-40f, 3e38f, NAN};
+  const Floats of_ends = Of({8}, ends, angle({0, 0, kInfinity, 1, kInfinity, 1e-40f, 3e38f, 1})).y;
+  ExpectNear({of_ends.begin(), of_ends.end() - 1},
+             {0, 3.14159265f, 0.78539816f, 3.14159265f, 1.57079633f, 0.78539816f, 0.78539816f});
+  EXPECT_TRUE(std::isnan(of_ends.back()));
+  Expect(Of({3}, {kInfinity, -kInfinity, 0}, [](Eager&, Var v) { return atan(v); }),
+         {1.57079633f, -1.57079633f, 0}, {0, 0, 1});
+}
+
+TEST(EdgeValues, ElementaryFunctionsNear0AndFarAway) {
+  const Floats small = {1e-6f, -1e-6f, 0};
+  for (const auto function : {asin, sinh, asinh, atanh, tan}) {
+    Expect(Of({3}, small, [&](Eager&, Var x) { return function(x) * 1e6; }), {1, -1, 0},
+           {1e6f, 1e6f, 1e6f});
+  }
+  ExpectNear(Of({2}, {1e18f, -30}, [](Eager&, Var x) { return asinh(x); }).y,
+             {42.139679f, -4.0946222f});
+  ExpectNear(Of({2}, {30, -30}, [](Eager&, Var x) { return sinh(x) * 1e-12; }).y,
+             {5.3432373f, -5.3432373f});
+  ExpectNear(Of({2}, {1, -1}, [](Eager&, Var x) { return asin(x); }).y, {1.5707963f, -1.5707963f});
+  ExpectNear(Of({3}, {10, -3, 0.5f}, [](Eager&, Var x) { return exp2(x); }).y,
+             {1024, 0.125f, 1.4142136f});
+}
+
+TEST(EdgeValues, ProductsWithZeros) {
+  Expect(Of({3}, {0, 2, 3}, [](Eager&, Var x) { return prod(x); }), {0}, {6, 0, 0});
+  Expect(Of({3}, {0, 0, 3}, [](Eager&, Var x) { return prod(x); }), {0}, {0, 0, 0});
+  Expect(Of({3}, {2, 0, 3}, [](Eager&, Var x) { return cumprod(x, 0); }), {2, 0, 0}, {1, 8, 0});
+}
+
+TEST(EdgeValues, TextsWithoutAPath) {
+  const auto of = [](bool zero_infinity) -> Function {
+    return [=](Eager& eager, Var x) {
+      // Two equal labels take three steps.
+      const Var targets = eager.i64({2, 2}, {1, 1, 1, 0});
+      return ctc_loss(x, targets, eager.i64({2}, {2, 2}), eager.i64({2}, {2, 1}),
+                      {0, zero_infinity, Reduction::kNone});
+    };
+  };
+  const float half = std::log(0.5f);
+  const Floats halves(8, half);
+  Expect(Of({2, 2, 2}, halves, of(true)), {0, 0.28768207f},
+         {0, 0, 0, 0, -0.33333333f, -0.66666667f, -0.33333333f, -0.66666667f});
+  EXPECT_EQ(Of({2, 2, 2}, halves, of(false)).y[0], kInfinity);
+  EXPECT_TRUE(std::isnan(Of({2, 2, 2}, halves, of(false)).dx[0]));
+}
+
+TEST(EdgeValues, PointsOutsideOfAnImage) {
+  const auto at = [](const GridSampleOptions& options) -> Function {
+    return [=](Eager& eager, Var x) {
+      const Var grid = eager.f32({1, 1, 3, 2}, {-1, -1, 9, 0, -9, 9});
+      return flatten(grid_sample(x, grid, options));
+    };
+  };
+  const Floats image = {1, 2, 3, 4};
+  Expect(Of({1, 1, 2, 2}, image, at({})), {0.25f, 0, 0}, {0.25f, 0, 0, 0});
+  Expect(Of({1, 1, 2, 2}, image, at({Interpolation::kBilinear, true})), {1, 3, 3},
+         {1, 0.5f, 1, 0.5f});
+}
+
 TEST(EdgeValues, RowsThatDoNotCount) {
   const auto of = [](Reduction reduction) -> Function {
     return [=](Eager& eager, Var x) {

@@ -142,8 +142,64 @@ TEST(TensorFunctions, Scattered) {
             Error("index_add of %x f32[2,3,4]: got a source of shape [2,3,4], expected [2,2,4]"));
 }
 
+TEST(TensorFunctions, Diagonals) {
+  EXPECT_EQ(Of([](Var x) { return diagonal(x); }), "f32[2,3]");
+  EXPECT_EQ(Of([](Var x) { return diagonal(x, 3); }), "f32[2,1]");
+  EXPECT_EQ(Of([](Var x) { return diag_embed(x, -2); }), "f32[2,3,6,6]");
+  EXPECT_EQ(Of([](Var x) { return diagonal(x, 4); }),
+            Error("diagonal of %x f32[2,3,4]: got the offset 4, expected that of a diagonal of the "
+                  "last two dims"));
+  EXPECT_EQ(Of([](Var x) { return diagonal(flatten(x)); }),
+            Error("diagonal of %reshape f32[24]: got the offset 0, expected that of a diagonal of "
+                  "the last two dims"));
+  EXPECT_EQ(Of([](Var x) { return diag_embed(sum(x)); }),
+            Error("diag_embed of %sum f32[]: expected at least one dim"));
+}
+
+TEST(TensorFunctions, ProductsAndSorting) {
+  EXPECT_EQ(Of([](Var x) { return prod(x); }), "f32[]");
+  EXPECT_EQ(Of([](Var x) { return prod(x, {0, 2}, true); }), "f32[1,3,1]");
+  EXPECT_EQ(Of([](Var x) { return prod(argmax(x, 0), {-1}); }), "f32[3]");
+  EXPECT_EQ(Of([](Var x) { return cumprod(x, -1); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return argsort(x, 1); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return prod(x, {3}); }),
+            Error("prod of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
+  EXPECT_EQ(Of([](Var x) { return sort(x, 3).values; }),
+            Error("sort of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
+  EXPECT_EQ(Of([](Var x) { return argsort(argmax(x, 0)); }),
+            Error("argsort: top_k: x is not floating-point: x i64[3,4]"));
+}
+
+TEST(TensorFunctions, ElementaryFunctions) {
+  for (const auto function :
+       {tan, asin, acos, sinh, cosh, asinh, acosh, atanh, exp2, log2, log10, trunc}) {
+    EXPECT_EQ(Of(function), "f32[2,3,4]");
+  }
+  EXPECT_EQ(Of([](Var x) { return atan2(x, select(x, 0, 0)); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return asinh(argmax(x, 0)); }),
+            Error("asinh: sqrt: x is not floating-point: x i64[3,4]"));
+}
+
+TEST(TensorFunctions, TextLosses) {
+  const auto of = [](const CtcOptions& options, Var targets_of(Var)) {
+    return Of([&](Var x) {
+      const Var lengths = arange(2, 1);
+      return ctc_loss(x, targets_of(x), lengths, lengths, options);
+    });
+  };
+  const auto targets = [](Var x) { return argmax(slice(x, 2, 0, 2), 1); };
+  EXPECT_EQ(of({}, targets), "f32[]");
+  EXPECT_EQ(of({0, true, Reduction::kNone}, targets), "f32[2]");
+  EXPECT_EQ(of({7}, targets),
+            Error("ctc_loss: got the blank 7, expected one of the classes: log_probabilities "
+                  "f32[2,3,4], targets i64[2,2], input_lengths i64[2], target_lengths i64[2]"));
+  EXPECT_EQ(of({}, [](Var x) { return x; }),
+            Error("ctc_loss: targets are not i64 (samples, labels): log_probabilities f32[2,3,4], "
+                  "targets f32[2,3,4], input_lengths i64[2], target_lengths i64[2]"));
+}
+
 TEST(TensorFunctions, Activations) {
-  for (const auto function : {relu6, hardsigmoid, hardswish, mish, selu, log_sigmoid}) {
+  for (const auto function : {relu6, hardsigmoid, hardswish, mish, selu, log_sigmoid, softsign}) {
     EXPECT_EQ(Of(function), "f32[2,3,4]");
   }
   EXPECT_EQ(Of([](Var x) { return logaddexp(x, x); }), "f32[2,3,4]");

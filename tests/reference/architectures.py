@@ -1,4 +1,5 @@
-"""Small models of kinds that the demos are not, for make_models.py (in C++: tests/models/small_architectures.cc)."""
+"""Small models of kinds that the demos are not, for make_models.py (in C++: small_architectures.cc and
+sensor_architectures.cc of tests/models)."""
 
 import math
 from typing import Callable, Dict, Tuple
@@ -277,6 +278,82 @@ def fast_weights_loss(model: nn.Module, batch: Batch) -> Result:
     return y, F.mse_loss(y, batch["y"])
 
 
+class Speech(nn.Module):
+    """Texts of sounds, without an alignment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(8, 12, 3, padding=1)
+        self.gru = nn.GRU(12, 8, batch_first=True, bidirectional=True)
+        self.output = nn.Linear(16, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(self.gru(F.relu(self.conv(x.transpose(1, 2))).transpose(1, 2))[0])
+
+
+def speech_loss(model: nn.Module, batch: Batch) -> Result:
+    logits = model(batch["x"])
+    log_probabilities = logits.log_softmax(-1).transpose(0, 1)
+    return logits, F.ctc_loss(log_probabilities, batch["y"], batch["y_steps"], batch["y_lengths"])
+
+
+class Looker(nn.Module):
+    """Looks at the part of an image that it chooses itself (a spatial transformer, arXiv 1506.02025)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.where1 = nn.Linear(64, 8)
+        self.where2 = nn.Linear(8, 6)
+        self.conv = nn.Conv2d(1, 4, 3)
+        self.output = nn.Linear(4, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        offset = 0.5 * self.where2(self.where1(x.flatten(1)).tanh())
+        theta = offset.reshape(-1, 2, 3) + torch.eye(3, dtype=x.dtype)[:2]
+        grid = F.affine_grid(theta, [len(x), 1, 6, 6], align_corners=False)
+        seen = F.grid_sample(x, grid, align_corners=False)
+        return self.output(F.softsign(self.conv(seen)).mean((2, 3)))
+
+
+class Video(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv3d(2, 4, 3, padding=1)
+        self.conv2 = nn.Conv3d(4, 6, (2, 3, 3), stride=(1, 2, 2), groups=2)
+        self.output = nn.Linear(6, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.max_pool3d(F.relu(self.conv1(x)), (1, 2, 2))
+        return self.output(F.celu(self.conv2(h)).mean((2, 3, 4)))
+
+
+def class_loss(model: nn.Module, batch: Batch) -> Result:
+    logits = model(batch["x"])
+    return logits, F.cross_entropy(logits, batch["y"])
+
+
+class Field(nn.Module):
+    """Colours of rays through a field of densities (NeRF, arXiv 2003.08934)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(18, 16)
+        self.output = nn.Linear(16, 4)
+
+    def forward(self, points: Tensor) -> Tensor:  # along rays
+        angles = (points[..., None] * torch.arange(3, dtype=points.dtype).exp2()).flatten(-2)
+        h = self.output(F.relu(self.hidden(torch.cat([angles.sin(), angles.cos()], -1))))
+        opacity = 1 - torch.exp(-F.softplus(h[..., 3]))
+        passes = (1 - opacity).cumprod(1)
+        arrives = torch.cat([torch.ones_like(passes[:, :1]), passes[:, :-1]], 1)
+        return ((arrives * opacity)[..., None] * h[..., :3].sigmoid()).sum(1)
+
+
+def field_loss(model: nn.Module, batch: Batch) -> Result:
+    colour = model(batch["x"])
+    return colour, F.mse_loss(colour, batch["y"])
+
+
 def cases(steps: int, batch: int, vocabulary: int, language: Callable[[], Batch]) -> Dict[str, Callable]:
     """By name: functions that make (model, data, loss)."""
 
@@ -290,6 +367,10 @@ def cases(steps: int, batch: int, vocabulary: int, language: Callable[[], Batch]
         ring = torch.stack([torch.arange(5), torch.arange(1, 6) % 5])  # so that every node has an edge to it
         edges = torch.cat([ring.expand(steps, batch, 2, 5), numbers(5, 2, 4)], -1)
         return GraphNetwork(), {"x": random(5, 6), "edges": edges, "y": numbers(4, 5)}, graph_loss
+
+    def speech() -> Tuple:
+        data = {"x": random(12, 8), "y": 1 + numbers(5, 4), "y_steps": 12 - numbers(3), "y_lengths": 1 + numbers(4)}
+        return Speech(), data, speech_loss
 
     def translation() -> Tuple:
         data = language()
@@ -305,4 +386,8 @@ def cases(steps: int, batch: int, vocabulary: int, language: Callable[[], Batch]
         "quantiser": lambda: (Quantiser(), {"x": random(1, 8, 8)}, quantiser_loss),
         "translator": translation,
         "fast_weights": lambda: (FastWeights(), {"x": random(3), "y": random(1)}, fast_weights_loss),
+        "speech": speech,
+        "looker": lambda: (Looker(), {"x": random(1, 8, 8), "y": numbers(5)}, class_loss),
+        "video": lambda: (Video(), {"x": random(2, 4, 8, 8), "y": numbers(5)}, class_loss),
+        "field": lambda: (Field(), {"x": random(7, 3), "y": torch.rand(steps, batch, 3)}, field_loss),
     }

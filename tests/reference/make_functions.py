@@ -31,6 +31,17 @@ def class_loss(a: Tensor, reduction: str) -> Tensor:
     )
 
 
+def text_loss(logits: Tensor, reduction: str, blank: int) -> Tensor:
+    log_probabilities = logits.log_softmax(-1).transpose(0, 1)
+    targets = torch.tensor([[1, 2], [2, 2], [1, 2]])
+    input_lengths, target_lengths = torch.tensor([5, 4, 3]), torch.tensor([2, 2, 0])
+    return F.ctc_loss(log_probabilities, targets, input_lengths, target_lengths, blank=blank, reduction=reduction)
+
+
+def image(a: Tensor) -> Tensor:
+    return a.reshape(1, 2, 3, 4)
+
+
 # Name: shape of b, function.
 Function = Callable[[Tensor, Tensor], Tensor]
 FULL = (2, 3, 4)
@@ -217,6 +228,104 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
         FULL,
         lambda a, b: F.triplet_margin_loss(a, b, a.flip(1) * b, margin=0.5, reduction="none"),
     ),
+    "atan": ((1,), lambda a, b: a.atan() * b),
+    "atan2": (FULL, torch.atan2),
+    "atan2_column": ((3, 1), lambda a, b: torch.atan2(b, 1.0 - a)),
+    "tan": ((1,), lambda a, b: (a * 0.5).tan() * b),
+    "asin": ((1,), lambda a, b: (a * 0.45).asin() * b),
+    "acos": ((1,), lambda a, b: (a * 0.45).acos() * b),
+    "sinh": ((1,), lambda a, b: a.sinh() * b),
+    "cosh": ((1,), lambda a, b: a.cosh() * b),
+    "asinh": ((1,), lambda a, b: a.asinh() * b),
+    "acosh": ((1,), lambda a, b: (a * a + 1.5).acosh() * b),
+    "atanh": ((1,), lambda a, b: (a * 0.45).atanh() * b),
+    "exp2": ((1,), lambda a, b: a.exp2() * b),
+    "log2": ((1,), lambda a, b: (a * a + 0.5).log2() * b),
+    "log10": ((1,), lambda a, b: (a * a + 0.5).log10() * b),
+    "trunc": ((1,), lambda a, b: (3.0 * a).trunc() * b + a),
+    "lerp": (FULL, lambda a, b: torch.lerp(a, b, 0.3) + torch.lerp(a, b, b)),
+    "softsign": ((1,), lambda a, b: F.softsign(a) * b),
+    "hardtanh": ((1,), lambda a, b: F.hardtanh(a) * b),
+    "celu": ((1,), lambda a, b: F.celu(a, 0.7) * b),
+    "prod": ((2, 4), lambda a, b: a.prod(1) * b),
+    "prod_with_zeros": ((1, 3, 1), lambda a, b: a.relu().prod(2, keepdim=True).prod(0, keepdim=True) * b),
+    "cumprod": (FULL, lambda a, b: a.cumprod(-1) * b),
+    "cumprod_with_zeros": (FULL, lambda a, b: (a + 0.5).relu().cumprod(1) * b),
+    "sort_descending": (FULL, lambda a, b: a.sort(1, descending=True).values * b),
+    "argsort": (FULL, lambda a, b: b.gather(-1, a.argsort(-1)) + a),
+    "diagonal": ((2, 3), lambda a, b: a.diagonal(0, 1, 2) * b),
+    "diagonal_below": ((2, 2), lambda a, b: a.diagonal(-1, 1, 2) * b),
+    "diagonal_above": ((2, 2), lambda a, b: a.diagonal(2, 1, 2) * b),
+    "diag_embed": ((4, 4), lambda a, b: a.diag_embed() * b),
+    "diag_embed_below": ((6, 6), lambda a, b: a.diag_embed(-2) * b),
+    "unfold": ((12, 8), lambda a, b: F.unfold(image(a), (2, 3), padding=1, stride=(1, 2)) * b),
+    "unfold_dilated": ((8, 3), lambda a, b: F.unfold(image(a), 2, dilation=(2, 1)) * b),
+    "fold": (
+        (3, 4),
+        lambda a, b: F.fold(a.reshape(2, 4, 3), (3, 4), 2, dilation=(3, 1), padding=(1, 0), stride=(2, 1)) * b,
+    ),
+    "grid_sample": ((1, 3, 5, 2), lambda a, b: F.grid_sample(image(a), b * 0.7, align_corners=False)),
+    "grid_sample_border": (
+        (1, 3, 5, 2),
+        lambda a, b: F.grid_sample(image(a), b, padding_mode="border", align_corners=True),
+    ),
+    "grid_sample_nearest": (
+        (1, 3, 5, 2),
+        lambda a, b: F.grid_sample(image(a), b * 0.4, mode="nearest", align_corners=False) + b.sum(),
+    ),
+    "affine_grid": (
+        (2, 2, 3),
+        lambda a, b: F.grid_sample(
+            a.reshape(2, 1, 3, 4), F.affine_grid(b, [2, 1, 3, 2], align_corners=False), align_corners=False
+        ),
+    ),
+    "affine_grid_aligned": (
+        (2, 2, 3),
+        lambda a, b: F.affine_grid(b, [2, 1, 2, 3], align_corners=True) * a.sum(),
+    ),
+    "conv3d": (
+        (3, 2, 2, 2, 2),
+        lambda a, b: F.conv3d(a.reshape(1, 2, 3, 2, 2), b, stride=(2, 1, 1), padding=(1, 0, 1), dilation=(1, 1, 2)),
+    ),
+    "conv3d_groups": (
+        (4,),
+        lambda a, b: F.conv3d(a.reshape(1, 2, 3, 2, 2), a.reshape(4, 1, 3, 2, 1), b, padding=(1, 0, 0), groups=2),
+    ),
+    "max_pool3d": (
+        (4, 1, 2),
+        lambda a, b: F.max_pool3d(a.reshape(2, 1, 3, 2, 2), (2, 2, 1), stride=1, padding=(1, 0, 0)) * b,
+    ),
+    "avg_pool3d": (
+        (4, 3, 1),
+        lambda a, b: F.avg_pool3d(a.reshape(2, 1, 3, 2, 2), 2, stride=1, padding=(1, 1, 0)) * b,
+    ),
+    "margin_ranking_loss": (
+        FULL,
+        lambda a, b: F.margin_ranking_loss(a, b, a.flip(1).sign().detach(), margin=0.5, reduction="none"),
+    ),
+    "hinge_embedding_loss": (
+        FULL,
+        lambda a, b: F.hinge_embedding_loss(b, a.flip(1).sign().detach(), margin=0.5, reduction="none") + a,
+    ),
+    "gaussian_nll_loss": (
+        FULL,
+        lambda a, b: F.gaussian_nll_loss(a, b, b.flip(1) ** 2 + 0.5, reduction="none"),
+    ),
+    "poisson_nll_loss": (FULL, lambda a, b: F.poisson_nll_loss(a, b, reduction="none")),
+    "conv_transpose3d": (
+        (2, 3, 2, 2, 1),
+        lambda a, b: F.conv_transpose3d(
+            a.reshape(1, 2, 3, 2, 2), b, stride=(2, 1, 1), padding=(1, 0, 0), output_padding=(1, 0, 0)
+        ),
+    ),
+    "conv_transpose3d_groups": (
+        (2,),
+        lambda a, b: F.conv_transpose3d(
+            a.reshape(1, 2, 3, 2, 2), a.reshape(2, 1, 3, 2, 2), b, dilation=(2, 1, 1), groups=2
+        ),
+    ),
+    "ctc_loss": ((3, 5, 4), lambda a, b: text_loss(b, "none", 0) + a.sum()),
+    "ctc_loss_mean": ((3, 5, 4), lambda a, b: text_loss(b, "mean", 3) + a.sum()),
 }
 
 

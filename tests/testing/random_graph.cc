@@ -285,9 +285,9 @@ class Model {
         (op == "divide" && index == 1)) {
       return Add("shift", {Add("square", {x}, {})}, {{"offset", 0.5}});
     }
-    const bool jumps =
-        op == "sign" || (index == 1 && is_one_of({"relu_grad", "leaky_relu_grad", "elu_grad",
-                                                  "clamp_min_grad", "clamp_max_grad"}));
+    const bool jumps = op == "sign" || (op == "atan2" && index == 1) ||
+                       (index == 1 && is_one_of({"relu_grad", "leaky_relu_grad", "elu_grad",
+                                                 "clamp_min_grad", "clamp_max_grad"}));
     if (jumps) return Add("shift", {x}, {{"offset", 8.0}});  // away from there
     if (is_one_of({"floor", "round"})) {                     // to [8.125, 8.375]
       return Add("shift", {Add("scale", {Add("tanh", {x}, {})}, {{"factor", 0.125}})},
