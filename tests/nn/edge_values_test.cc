@@ -152,10 +152,11 @@ TEST(EdgeValues, AnglesOfAllDirections) {
   Expect(Of({7}, x, angle({1, 2, 1, -1, -3, -1, 0})), angles,
          {-0.5f, -0.5f, -0.5f, 0.5f, 0.33333333f, 0.2f, 0});
   // Not at 0, where an angle has no gradient; the gradient of infinite ones is NaN, as PyTorch's.
-  const Floats ends = {0, -0.0f, kInfinity, -kInfinity, 1, 1e-40f, 3e38f, NAN};
-  const Floats of_ends = Of({8}, ends, angle({0, 0, kInfinity, 1, kInfinity, 1e-40f, 3e38f, 1})).y;
+  const Floats ends = {0, -0.0f, kInfinity, -kInfinity, kInfinity, 1, 1e-40f, 3e38f, NAN};
+  const Floats heights = {0, 0, kInfinity, 1, 1e38f, kInfinity, 1e-40f, 3e38f, 1};
+  const Floats of_ends = Of({9}, ends, angle(heights)).y;
   ExpectNear({of_ends.begin(), of_ends.end() - 1},
-             {0, 3.14159265f, 0.78539816f, 3.14159265f, 1.57079633f, 0.78539816f, 0.78539816f});
+             {0, 3.14159265f, 0.78539816f, 3.14159265f, 0, 1.57079633f, 0.78539816f, 0.78539816f});
   EXPECT_TRUE(std::isnan(of_ends.back()));
   Expect(Of({3}, {kInfinity, -kInfinity, 0}, [](Eager&, Var v) { return atan(v); }),
          {1.57079633f, -1.57079633f, 0}, {0, 0, 1});

@@ -238,31 +238,46 @@ ZG_HOST_DEVICE ZG_INLINE float SinOrCos(float x, int32_t quarter_turns) {
 ZG_HOST_DEVICE ZG_INLINE float Sin(float x) { return SinOrCos(x, 0); }
 ZG_HOST_DEVICE ZG_INLINE float Cos(float x) { return SinOrCos(x, 1); }
 
-// The angle of the point (x, y), in [-pi, pi], by Cephes' polynomial on [-tan(pi/8), tan(pi/8)]. The
-// quotient of the smaller and the larger coordinate is at most 1, and above tan(pi/8) the angle less
-// pi/4 has the tangent (low - high) / (low + high).
-ZG_HOST_DEVICE ZG_INLINE float Atan2(float y, float x) {
-  const float height = Abs(y), width = Abs(x);
-  const bool is_steep = height > width;
-  float low = is_steep ? width : height;
-  float high = is_steep ? height : width;
-  const bool is_huge = high > 1e38f;  // whose sum might be infinite; an infinite one counts as 3e38
-  low = is_huge ? (low < 3e38f ? low : 3e38f) * 0.25f : low;
-  high = is_huge ? (high < 3e38f ? high : 3e38f) * 0.25f : high;
-  const bool is_beyond = low > 0.41421356f * high;
-  const float numerator = is_beyond ? low - high : low;
-  const float denominator = is_beyond ? low + high : high;
-  const float r = numerator / (denominator == 0.0f ? 1.0f : denominator);
+// The angle in [-tan(pi/8), tan(pi/8)] whose tangent is r. Source: Cephes' atanf.
+ZG_HOST_DEVICE ZG_INLINE float SmallAngle(float r) {
   const float square = r * r;
   const float odd = Polynomial<Fused>(square, 8.05374449538e-2f, -1.38776856032e-1f,
                                       1.99777106478e-1f, -3.33329491539e-1f);
-  float angle = Fused::MulAdd(odd, square * r, r) + KeepIf(is_beyond, 0.785398163f);
+  return Fused::MulAdd(odd, square * r, r);
+}
+
+// Beyond tan(pi/8) the angle less pi/4 has the tangent (x - 1) / (x + 1), and beyond tan(3 pi/8) that
+// less pi/2 has -1 / x.
+ZG_HOST_DEVICE ZG_INLINE float Atan(float x) {
+  const float magnitude = Abs(x);
+  const bool is_beyond = magnitude > 0.41421356f, is_far = magnitude > 2.41421356f;
+  float numerator = is_beyond ? magnitude - 1.0f : magnitude;
+  float denominator = is_beyond ? magnitude + 1.0f : 1.0f;
+  numerator = is_far ? -1.0f : numerator;
+  denominator = is_far ? magnitude : denominator;
+  const float start = KeepIf(is_beyond, 0.785398163f) + KeepIf(is_far, 0.785398163f);
+  return CopySign(SmallAngle(numerator / denominator) + start, x);
+}
+
+// The angle of the point (x, y), in [-pi, pi], from the quotient of its smaller and its larger
+// coordinate. They are halved, so that their sum is finite.
+ZG_HOST_DEVICE ZG_INLINE float Atan2(float y, float x) {
+  const float height = Abs(y), width = Abs(x);
+  const bool is_steep = height > width;
+  const float smaller = is_steep ? width : height;
+  const float larger = is_steep ? height : width;
+  const bool is_infinite = larger > 3.4028235e38f;
+  const float low = is_infinite ? KeepIf(smaller > 3.4028235e38f, 1.0f) : smaller * 0.5f;
+  const float high = (is_infinite | (larger == 0.0f)) ? 1.0f : larger * 0.5f;
+  const bool is_beyond = low > 0.41421356f * high;
+  const float numerator = is_beyond ? low - high : low;
+  const float denominator = is_beyond ? low + high : high;
+  float angle = SmallAngle(numerator / denominator) + KeepIf(is_beyond, 0.785398163f);
   angle = is_steep ? 1.57079633f - angle : angle;
   angle = BitCast<int32_t>(x) < 0 ? 3.14159265f - angle : angle;
   const float signed_angle = CopySign(angle, y);
   return ((x != x) | (y != y)) ? x + y : signed_angle;
 }
-ZG_HOST_DEVICE ZG_INLINE float Atan(float x) { return Atan2(x, 1.0f); }
 
 // -t / (t + 2) with t = e^(-2|x|) - 1, and the sign of x.
 ZG_HOST_DEVICE ZG_INLINE float Tanh(float x) {
