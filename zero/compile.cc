@@ -47,6 +47,8 @@ std::string JoinedText(const optim::UpdateRules& rules) {
 
 void DescribeTraining(const ir::Graph& graph, const optim::UpdateRules& rules, Program* program) {
   program->lr = rules.rule.attributes.Float("lr");
+  program->group_names = {""};
+  for (const optim::GroupRule& group : rules.groups) program->group_names.push_back(group.name);
   program->settings = rules.Settings();
   program->settings["micro-batches"] = fmt::to_string(program->options.micro_batches);
   program->settings["clip-norm"] = fmt::to_string(program->options.max_grad_norm);

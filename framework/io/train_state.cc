@@ -26,6 +26,7 @@ std::string TrainStateAsJson(const TrainState& state) {
   json["model"] = state.model;
   json["step"] = state.step;
   json["updates"] = state.updates;
+  if (!state.skipped_steps.empty()) json["skipped_steps"] = state.skipped_steps;
   json["settings"] = state.settings;
   if (!state.arithmetic.empty()) json["arithmetic"] = state.arithmetic;
   // Names and values of settings need not be UTF-8.
@@ -41,8 +42,8 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
         "wrote it, or a newer one",
         path, version, kCheckpointFormatVersion);
   }
-  const std::set<std::string> known = {"format_version", "model",    "step",
-                                       "updates",        "settings", "arithmetic"};
+  const std::set<std::string> known = {"format_version", "model",    "step",      "updates",
+                                       "skipped_steps",  "settings", "arithmetic"};
   for (const auto& [key, value] : json.items()) {
     if (known.count(key) == 0) {
       return DataLoss("{}: the key {} is not known", path, QuoteForMessage(key));
@@ -64,6 +65,15 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
   if (arithmetic != json.end()) {
     if (!arithmetic->is_string()) return DataLoss("{}: \"arithmetic\": expected a string", path);
     state.arithmetic = arithmetic->get<std::string>();
+  }
+  const auto skipped = json.find("skipped_steps");
+  if (skipped != json.end()) {
+    if (!skipped->is_object()) {
+      return DataLoss("{}: \"skipped_steps\": expected an object of numbers", path);
+    }
+    for (const auto& [group, count] : skipped->items()) {
+      ZG_ASSIGN_OR_RETURN(state.skipped_steps[group], Count(*skipped, path, group.c_str()));
+    }
   }
   for (const auto& [name, value] : settings->items()) {
     if (!value.is_string()) {

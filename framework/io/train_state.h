@@ -21,6 +21,8 @@ struct TrainState {
   // The device's (kernels/device_kernels.h); a run that resumes with another one gets other bits.
   // "": unknown, from programs that did not write it yet.
   std::string arithmetic = {};
+  // By name, the parameter groups that some steps did not update, and how many.
+  std::map<std::string, int64_t> skipped_steps = {};
 };
 
 std::string TrainStateAsJson(const TrainState& state);

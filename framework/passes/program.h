@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/ir/graph.h"
@@ -32,6 +33,8 @@ struct Program {
   // value: the optimizer, the micro-batches, .... Empty for a graph that does not train.
   std::map<std::string, std::string> settings;
   double lr = 0;  // of the optimizer, before the factor of a schedule
+  // The parameter groups; "" is the first one, the parameters that no other names.
+  std::vector<std::string> group_names;
   double compile_ms = 0;
 };
 

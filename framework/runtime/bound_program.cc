@@ -1,5 +1,6 @@
 #include "framework/runtime/bound_program.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -52,6 +53,12 @@ class Binder {
       instruction.part = ShardPositionOf(mesh, node.inputs[0]->sbp, memory_.rank()).part;
     }
     instruction.index = index_.at(&node);
+    if (node.attributes.Has("group")) {
+      instruction.group = static_cast<int>(node.attributes.Int("group"));
+      const size_t num_groups =
+          std::max(program_.update_numbers.size(), static_cast<size_t>(instruction.group) + 1);
+      program_.update_numbers.resize(num_groups);
+    }
     instruction.timeline = timeline_;
     instruction.position = position_++;
     for (const ir::Value* input : node.inputs) {

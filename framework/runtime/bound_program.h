@@ -35,6 +35,8 @@ struct Instruction {
   int position = 0;
   std::vector<Operand> operands;  // inputs, outputs, scratch memory
   std::vector<int> starts{};      // for a wait: the indices of the starts that it waits for
+  int group = -1;                 // of an update: the group of its parameters; -1: no update's
+  bool is_active = true;          // in this step (Executor::RunStep); else it is left out
 
   ir::OpKind kind() const { return node->op->traits.kind; }
 
@@ -96,6 +98,8 @@ struct BoundProgram {
   std::vector<EvalResult> results;
   int num_nodes = 0;   // Instruction::index is below it
   int num_starts = 0;  // instructions that only start a transfer (ir::IsStart)
+  // By group of parameters: the number of its update in this step, which is that update's step.
+  std::vector<int64_t> update_numbers;
 
   std::vector<InstructionList*> Lists();  // by index
   std::vector<const InstructionList*> Lists() const;

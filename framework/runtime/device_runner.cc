@@ -57,7 +57,8 @@ Status DeviceRunner::Allocate() {
   }
   std::vector<int64_t> input_bytes;
   for (const InputSlot& slot : program_->inputs) input_bytes.push_back(slot.bytes);
-  ZG_ASSIGN_OR_RETURN(inputs_, DeviceInputs::Create(&communicator_, input_bytes));
+  ZG_ASSIGN_OR_RETURN(
+      inputs_, DeviceInputs::Create(&communicator_, input_bytes, program_->update_numbers.size()));
   for (const OutputSlot& slot : program_->outputs) {
     ZG_ASSIGN_OR_RETURN(DeviceBytes pinned, device_.AllocatePinned(slot.data.size()));
     pinned_outputs_.push_back(std::move(pinned));
@@ -83,7 +84,8 @@ Status DeviceRunner::MakeEventsOfTransfers() {
 }
 
 Status DeviceRunner::Run(InstructionList& list, const StepContext& context) {
-  if (const Status begun = inputs_->Begin(context); !begun.ok()) {
+  const Status begun = inputs_->Begin(context, program_->update_numbers);
+  if (!begun.ok()) {
     return begun.WithContext(fmt::format("step {}", context.step));
   }
   ZG_RETURN_IF_ERROR(FillInputs(list));
@@ -112,7 +114,7 @@ bool DeviceRunner::MayLeaveWork(const StepContext& context) const {
 
 Status DeviceRunner::FillInputs(const InstructionList& list) {
   for (const Instruction& instruction : list.instructions) {
-    if (instruction.kind() != ir::OpKind::kInput) continue;
+    if (instruction.kind() != ir::OpKind::kInput || !instruction.is_active) continue;
     const InputSlot& slot = program_->inputs[instruction.slot];
     if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
     inputs_->Fill(instruction.slot, slot.data);
@@ -135,8 +137,9 @@ Status DeviceRunner::Record(InstructionList& list, const StepContext& context, R
 }
 
 Status DeviceRunner::QueueList(InstructionList& list, const StepContext& context) {
-  ZG_RETURN_IF_ERROR(inputs_->QueueContext());
+  ZG_RETURN_IF_ERROR(inputs_->QueueContexts());
   for (Instruction& instruction : list.instructions) {
+    if (!instruction.is_active) continue;
     if (!is_recording_) {
       if (const Status ready = queue_limit_.BeforeInstruction(); !ready.ok()) {
         return ready.WithContext(fmt::format("step {}", context.step));
@@ -184,7 +187,7 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
 Status DeviceRunner::QueueKernel(Instruction& instruction, const StepContext& context) {
   KernelArguments arguments = instruction.Arguments(&context);
   arguments.stream = device_.stream();
-  arguments.device_step = inputs_->device_context();
+  arguments.device_step = inputs_->device_context(instruction.group);
   arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
   arguments.node = instruction.index;
   return instruction.kernel->Run(arguments);

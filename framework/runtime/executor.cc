@@ -1,5 +1,6 @@
 #include "framework/runtime/executor.h"
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_set>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "framework/base/format.h"
 #include "framework/passes/assign_offsets.h"
 #include "framework/passes/category_sizes.h"
+#include "framework/passes/nodes_of_groups.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/plan_program.h"
@@ -161,7 +163,35 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
                          eval.empty() ? "" : ", eval ", eval, name);
 }
 
-Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
+// Settles first: what the last step has left to this one may be waited for by nodes that do not run.
+Status Executor::ActivateNodesOf(const StepGroups& groups) {
+  const std::vector<int64_t>& numbers = program_.update_numbers;
+  std::optional<std::set<int64_t>> active;
+  if (std::find(numbers.begin(), numbers.end(), 0) != numbers.end()) {
+    active.emplace();
+    for (size_t group = 0; group < numbers.size(); ++group) {
+      if (numbers[group] != 0) active->insert(static_cast<int64_t>(group));
+    }
+  }
+  if (active == active_groups_) return Status::Ok();
+  if (options_.record) {
+    return InvalidArgument("it updates the groups {} only, which cannot be recorded (`record`)",
+                           groups.names);
+  }
+  ZG_RETURN_IF_ERROR(Settle());
+  std::unordered_set<const ir::Node*> nodes;
+  if (active) nodes = NodesOfGroups(*graph_, *active);
+  for (InstructionList* list : {&program_.micro_batch, &program_.update}) {
+    for (Instruction& instruction : list->instructions) {
+      instruction.is_active = !active || nodes.count(instruction.node) != 0;
+    }
+  }
+  active_groups_ = std::move(active);
+  return Status::Ok();
+}
+
+Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed,
+                         const StepGroups& groups) {
   StepContext context;
   context.seed = options_.seed;
   context.step = step;
@@ -169,8 +199,15 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.stop_on_non_finite = options_.stop_on_non_finite;
   last_eval_ = nullptr;
   set_changed();
-  if (const Status same = same_->CheckFactor(lr_factor); !same.ok()) {
+  if (const Status same = same_->CheckStep(lr_factor, groups.names); !same.ok()) {
     return same.WithContext(fmt::format("step {}", step));
+  }
+  for (size_t group = 0; group < program_.update_numbers.size(); ++group) {
+    const bool is_given = group < groups.update_numbers.size();
+    program_.update_numbers[group] = is_given ? groups.update_numbers[group] : step;
+  }
+  if (const Status active = ActivateNodesOf(groups); !active.ok()) {
+    return active.WithContext(fmt::format("step {}", step));
   }
   if (profiler_) profiler_->BeginStep(step);
   if (!before_steps_) before_steps_ = communicator_->traffic();

@@ -17,6 +17,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -74,12 +76,23 @@ class Executor {
   // such input; another number of bytes.
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
-  // One training step. The factor of the learning rate and inputs with placement B must be the same
-  // on all ranks, otherwise every rank gets an error with two of the values. `feed` sets the inputs
-  // of each micro-batch that this rank computes; `micro_batch` is its index in the step, over all
-  // ranks.
+  // Which groups of parameters (optim/update_rules.h) a step updates.
+  struct StepGroups {
+    std::string names = {};  // for messages; "": all groups
+    // By group: the number of its update, from 1; 0: the step does not update it. Empty: it updates all
+    // groups, and the number is that of the step.
+    std::vector<int64_t> update_numbers = {};
+  };
+  // One training step. The factor of the learning rate, the groups and inputs with placement B must
+  // be the same on all ranks, otherwise every rank gets an error with two of the values. `feed` sets
+  // the inputs of each micro-batch that this rank computes; `micro_batch` is its index in the step,
+  // over all ranks. Nodes that only the updates of other groups need do not run
+  // (passes/nodes_of_groups.h). Error: only some groups, with ExecutorOptions::record.
   using Feed = std::function<Status(int64_t micro_batch)>;
-  Status RunStep(int64_t step, double lr_factor, const Feed& feed);
+  Status RunStep(int64_t step, double lr_factor, const Feed& feed, const StepGroups& groups);
+  Status RunStep(int64_t step, double lr_factor, const Feed& feed) {
+    return RunStep(step, lr_factor, feed, StepGroups());
+  }
   int64_t micro_batches_per_rank() const { return graph_->micro_batches() / num_data_ranks_; }
   Status RunEval(std::string_view eval);
 
@@ -132,6 +145,7 @@ class Executor {
  private:
   Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options);
   StatusOr<std::byte*> AllocateArena();
+  Status ActivateNodesOf(const StepGroups& groups);
 
   const ir::Graph* graph_;
   Communicator* communicator_;
@@ -140,6 +154,8 @@ class Executor {
   int num_data_ranks_ = 1;
   int data_index_ = 0;
   int64_t version_ = 0;
+  size_t num_groups_ = 0;                           // of parameters, with those that no group names
+  std::optional<std::set<int64_t>> active_groups_;  // of the last step; none: all
   MemoryPlan plan_;
   std::unique_ptr<MemoryMeter> meter_;
   std::optional<Profiler> profiler_;

@@ -29,6 +29,7 @@ Status HostRunner::Run(InstructionList& list, const StepContext& context) {
   const bool is_watched =
       options_.detect_anomaly || options_.profiler != nullptr || counts_gradients;
   for (Instruction& instruction : list.instructions) {
+    if (!instruction.is_active) continue;
     const Status status =
         is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
@@ -125,7 +126,9 @@ Status HostRunner::WaitFor(int64_t ticket) {
 }
 
 Status HostRunner::RunKernel(Instruction& instruction, const StepContext& context) {
-  KernelArguments arguments = instruction.Arguments(&context);
+  StepContext own = context;
+  if (instruction.group >= 0) own.step = program_->update_numbers[instruction.group];
+  KernelArguments arguments = instruction.Arguments(&own);
   arguments.threads = &threads_;
   const Status status = instruction.kernel->Run(arguments);
   if (status.ok() || instruction.kind() != ir::OpKind::kUpdate) return status;

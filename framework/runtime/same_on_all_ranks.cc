@@ -70,22 +70,30 @@ StatusOr<int> SameOnAllRanks::FirstThatDiffers(std::string_view name,
   return -1;
 }
 
-Status SameOnAllRanks::CheckFactor(double lr_factor) {
+Status SameOnAllRanks::CheckStep(double lr_factor, const std::string& groups) {
   if (control_.size() == 1) return Status::Ok();
   uint64_t word = 0;
   static_assert(sizeof(word) == sizeof(lr_factor));
   std::memcpy(&word, &lr_factor, sizeof(word));
+  if (!groups.empty()) word = Checksum(word, groups.data(), static_cast<int64_t>(groups.size()));
   ZG_ASSIGN_OR_RETURN(const int other,
                       FirstThatDiffers("learning rate factor", comparisons_[0].reference, word));
   if (other < 0) return Status::Ok();
-  double factors[2];
-  std::memcpy(&factors[0], &words_[0], sizeof(double));
-  std::memcpy(&factors[1], &words_[other], sizeof(double));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> groups_of,
+                      control_.Exchange("groups of the step", groups));
+  if (groups_of[other] != groups_of[0]) {
+    const auto named = [](const std::string& names) { return names.empty() ? "all" : names; };
+    return InvalidArgument(
+        "the step updates the groups {} on rank {}, but {} on rank 0; take the same step on every "
+        "rank",
+        named(groups_of[other]), other, named(groups_of[0]));
+  }
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> factor_of,
+                      control_.Exchange("learning rate factors", fmt::format("{}", lr_factor)));
   return InvalidArgument(
-      "the factor of the learning rate is {} on rank {}, but {} on rank 0; set the same "
-      "on "
-      "every rank",
-      factors[1], other, factors[0]);
+      "the factor of the learning rate is {} on rank {}, but {} on rank 0; set the same on every "
+      "rank",
+      factor_of[other], other, factor_of[0]);
 }
 
 Status SameOnAllRanks::CheckInputs(const InstructionList& list) {

@@ -1,5 +1,5 @@
 // SameOnAllRanks: compares values that must be the same on several ranks: on all ranks the factor
-// of the learning rate and the inputs with placement B, and on ranks that share micro-batches
+// of the learning rate, the groups that a step updates and the inputs with placement B, and on ranks that share micro-batches
 // (Mesh) also the other inputs. Ranks with different values would train replicas that drift apart.
 #pragma once
 
@@ -22,8 +22,8 @@ class SameOnAllRanks {
   // Every rank must call these, in the same order. The errors, on every rank, name two ranks and
   // their values.
 
-  // Exchanges one word per step.
-  Status CheckFactor(double lr_factor);
+  // Exchanges one word per step. `groups` are the names of those that it updates; "": all.
+  Status CheckStep(double lr_factor, const std::string& groups);
 
   // Checks the inputs of a list that is about to run, once they are set. Exchanges one word, the
   // checksum of the inputs with placement B, and one more if ranks share micro-batches; nothing if

@@ -74,6 +74,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
                              : options.arithmetic;
   ZG_RETURN_IF_ERROR(trainer->MakeExecutor());
   trainer->settings_ = trainer->program_.settings;
+  trainer->skipped_.resize(trainer->program_.group_names.size());
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
   ZG_RETURN_IF_ERROR(trainer->CheckFirstValues());
   trainer->create_ms_ = stopwatch.ms();
@@ -120,9 +121,9 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
   return value;
 }
 
-StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
-  ++step_;
-  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, feed));
+StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)>& feed,
+                                 const Executor::StepGroups& groups) {
+  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, feed, groups));
   // If the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
@@ -143,15 +144,6 @@ StatusOr<TrafficCounters> Trainer::step_traffic() const {
 int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_ranks(); }
 
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
-
-StatusOr<float> Trainer::step(std::initializer_list<NamedData> data) {
-  if (micro_batches_per_rank() != 1) {
-    return InvalidArgument(
-        "a step has {} micro-batches per rank: give step() a function that feeds each of them",
-        micro_batches_per_rank());
-  }
-  return step([&](int64_t) { return feed(data); });
-}
 
 Status Trainer::feed(std::initializer_list<NamedData> data) {
   for (const NamedData& item : data)

@@ -76,7 +76,9 @@ struct TrainerOptions {
 // The state of the optimizer: f32 tensors by name, such as "hidden.weight.exp_avg"; with f16 also
 // the state of the loss scaler.
 struct OptimizerState {
-  int64_t step = 0;     // steps done
+  int64_t step = 0;  // steps done
+  // By name, the parameter groups that some steps did not update, and how many (step_groups).
+  std::map<std::string, int64_t> skipped_steps = {};
   NamedValues tensors;  // logical shapes; whole, or a rank's parts
 };
 
@@ -99,6 +101,17 @@ class Trainer {
   StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
   // The same with the data of this rank's only micro-batch. Error: a step has several.
   StatusOr<float> step(std::initializer_list<NamedData> data);
+  // A step that updates only the parameters of these groups, such as the players of a game in turns:
+  //   trainer->step_groups({"critic"}, {{"real", x}, {"noise", z}});
+  // "" names the parameters that are in no group. The others keep their values and states, and what
+  // only their gradients need is not computed; the loss and the other results are. An optimizer that
+  // counts its updates (Adam) counts those of a group. Errors: no such group; a program whose groups
+  // share one norm of gradients or one count of updates (max_grad_norm, f16, on_non_finite skip); a
+  // recorded one; ranks that name different groups.
+  StatusOr<float> step_groups(const std::vector<std::string>& groups,
+                              const std::function<Status(int64_t micro_batch)>& feed);
+  StatusOr<float> step_groups(const std::vector<std::string>& groups,
+                              std::initializer_list<NamedData> data);
   // Sets inputs of the training program, from within `feed`. The data must stay valid until the
   // step ends.
   Status feed(std::initializer_list<NamedData> data);
@@ -180,8 +193,8 @@ class Trainer {
   // elements that a rank holds and was not given; ranks that pass different steps.
   Status load_optimizer_state(const OptimizerState& state);
 
-  // Change between steps which parameters are trained, and how, like the functions of Graph. The
-  // program is compiled again, and every tensor that stays keeps its values. Parameters that become
+  // Change between steps which parameters are trained, and how, like the functions of Graph; not after
+  // step_groups. The program is compiled again, and every tensor that stays keeps its values. Parameters that become
   // frozen lose their optimizer state, and those that join begin with new state. Checkpoints record
   // the changes, and resume() makes them again. Every rank must call these, with the same
   // arguments. Errors, on every rank, after which nothing has changed: those of Graph; nothing is
@@ -238,6 +251,12 @@ class Trainer {
   ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
+  StatusOr<float> RunStep(const std::function<Status(int64_t micro_batch)>& feed,
+                          const Executor::StepGroups& groups);
+  Status CheckOneMicroBatch(const char* function) const;
+  std::vector<int64_t> UpdateNumbers() const;            // of the groups' updates in step step_
+  std::map<std::string, int64_t> skipped_steps() const;  // as in TrainState
+  Status set_skipped_steps(const std::map<std::string, int64_t>& skipped);
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
   Status Change(const std::string& verb, const std::string& parameters,
@@ -267,6 +286,7 @@ class Trainer {
   std::unique_ptr<CheckpointSave> save_;  // the save in progress
   bool has_grad_norm_ = false;
   int64_t step_ = 0;
+  std::vector<int64_t> skipped_;  // by group: the steps that did not update it
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;
   TrafficCounters traffic_before_changes_ = {};  // of steps with earlier programs

@@ -84,6 +84,12 @@ Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
 Status Trainer::Change(const std::string& verb, const std::string& parameters,
                        const std::function<void(Graph& graph, int64_t after_updates)>& apply) {
   ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
+  if (!skipped_steps().empty()) {
+    return FailedPrecondition(
+        "{} '{}': after step_groups what is trained cannot change, as the groups' updates are not "
+        "counted together any more",
+        verb, parameters);
+  }
   int64_t after_updates = 0;
   ZG_RETURN_IF_ERROR(CheckSameChange(fmt::format("{} '{}'", verb, parameters), &after_updates));
   std::unique_ptr<Graph> changed = graph_->Clone();
@@ -187,6 +193,7 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   if (!changes.empty()) settings_["changes"] = changes;
   changes_ = std::move(changes);
   graph_ = std::move(graph);
+  skipped_.resize(program_.group_names.size());
   if (save_memory_.data == nullptr) return Status::Ok();
   save_memory_ = SaveMemory();  // the slices differ
   return reserve_for_saving();

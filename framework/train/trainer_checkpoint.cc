@@ -100,8 +100,8 @@ Status Trainer::NotSaved(const std::string& directory, int64_t step, const Statu
 
 std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
   WarnOfRoundedParameters(*executor_);
-  const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_,
-                            arithmetic()};
+  const TrainState state = {
+      executor_->graph().name(), step_, num_updates(), settings_, arithmetic(), skipped_steps()};
   return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
 }
 
@@ -201,6 +201,7 @@ Status Trainer::resume(const std::string& path, const std::vector<optim::Paramet
       agree(LoadTensors(*executor_, checkpoint.directory(),
                         {TensorRole::kParameter, TensorRole::kOptimizerState}, tensors)));
   step_ = state.step;
+  ZG_RETURN_IF_ERROR(set_skipped_steps(state.skipped_steps));
   const bool is_other = !state.arithmetic.empty() && state.arithmetic != arithmetic();
   if (is_other && communicator.rank() == 0) {
     spdlog::warn("{} was computed by {}, this run goes on by {}: with other bits than that run's",

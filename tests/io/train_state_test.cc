@@ -32,6 +32,21 @@ TEST(TrainState, RoundTrip) {
   EXPECT_EQ(state->arithmetic, "x86-64");
 }
 
+TEST(TrainState, StepsThatGroupsHaveSkipped) {
+  EXPECT_EQ(TrainStateAsJson(SomeState()).find("skipped"), std::string::npos);
+  TrainState turns = SomeState();
+  turns.skipped_steps = {{"", 70}, {"critic", 30}};
+  const std::string text = TrainStateAsJson(turns);
+  const StatusOr<TrainState> state = Read(text);
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_EQ(state->skipped_steps, turns.skipped_steps);
+  EXPECT_THAT(Read(Replaced(text, "30", "-1")).status().message(),
+              HasSubstr("\"critic\": expected a whole number"));
+  EXPECT_THAT(
+      Read(Replaced(text, "\"model\"", "\"skipped_steps\": 1, \"model\"")).status().message(),
+      HasSubstr("skipped_steps"));
+}
+
 TEST(TrainState, OfAnOlderProgramKnowsNoArithmetic) {
   TrainState older = SomeState();
   older.arithmetic.clear();

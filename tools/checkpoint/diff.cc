@@ -20,6 +20,9 @@ Settings Described(const TrainState& state) {
   settings["model"] = state.model;
   settings["step"] = fmt::to_string(state.step);
   settings["updates"] = fmt::to_string(state.updates);
+  for (const auto& [group, count] : state.skipped_steps) {
+    settings[fmt::format("steps that skipped '{}'", group)] = fmt::to_string(count);
+  }
   return settings;
 }
 

@@ -32,10 +32,14 @@ StatusOr<std::string> Inspect(const std::string& path) {
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     bytes[tensor.is_optimizer_state ? 1 : 0] += tensor.entry->size_bytes();
   }
-  std::string text = fmt::format(
-      "{}\nmodel {}, step {}, {} updates\nparameters {}, optimizer state {}\n\nsettings\n",
-      checkpoint.directory(), state.model, state.step, state.updates, FormatBytes(bytes[0]),
-      FormatBytes(bytes[1]));
+  std::string text =
+      fmt::format("{}\nmodel {}, step {}, {} updates\nparameters {}, optimizer state {}\n",
+                  checkpoint.directory(), state.model, state.step, state.updates,
+                  FormatBytes(bytes[0]), FormatBytes(bytes[1]));
+  for (const auto& [group, count] : state.skipped_steps) {
+    text += fmt::format("{} did not update the group '{}'\n", Counted(count, "step"), group);
+  }
+  text += "\nsettings\n";
   for (const auto& [name, value] : state.settings) text += fmt::format("  {} = {}\n", name, value);
   for (const bool of_optimizer : {false, true}) {
     text += fmt::format("\n{}\n{}", of_optimizer ? "optimizer state" : "parameters",

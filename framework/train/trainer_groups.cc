@@ -1,0 +1,107 @@
+// Steps that update the parameters of some groups only.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/train/trainer.h"
+
+namespace zg {
+namespace {
+
+Status CheckGroupsAreApart(const CompileOptions& options) {
+  const char* const shared = options.max_grad_norm > 0.0                   ? "`max_grad_norm`"
+                             : options.dtype == DType::kF16                ? "dtype f16"
+                             : options.on_non_finite == OnNonFinite::kSkip ? "`on_non_finite` skip"
+                                                                           : nullptr;
+  if (shared == nullptr) return Status::Ok();
+  return InvalidArgument(
+      "step_groups: with {} all groups share the norm of the gradients or the count of updates; update "
+      "all of them, or leave that out",
+      shared);
+}
+
+}  // namespace
+
+StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
+  ++step_;
+  return RunStep(feed, {"", UpdateNumbers()});
+}
+
+StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
+                                     const std::function<Status(int64_t micro_batch)>& feed) {
+  ZG_RETURN_IF_ERROR(CheckGroupsAreApart(program_.options));
+  const std::vector<std::string>& known = program_.group_names;
+  std::vector<bool> is_named(known.size());
+  for (const std::string& group : groups) {
+    const auto found = std::find(known.begin(), known.end(), group);
+    if (found == known.end()) {
+      return InvalidArgument("step_groups: got '{}', expected groups among '{}'", group,
+                             fmt::join(known, "', '"));
+    }
+    is_named[static_cast<size_t>(found - known.begin())] = true;
+  }
+  if (groups.empty()) {
+    return InvalidArgument("step_groups: got no group, expected some of '{}'",
+                           fmt::join(known, "', '"));
+  }
+  ++step_;
+  Executor::StepGroups step = {"", UpdateNumbers()};
+  for (size_t group = 0; group < known.size(); ++group) {
+    if (is_named[group]) {
+      step.names += fmt::format("{}'{}'", step.names.empty() ? "" : ", ", known[group]);
+    } else {
+      step.update_numbers[group] = 0;
+      ++skipped_[group];
+    }
+  }
+  return RunStep(feed, step);
+}
+
+StatusOr<float> Trainer::step(std::initializer_list<NamedData> data) {
+  ZG_RETURN_IF_ERROR(CheckOneMicroBatch("step"));
+  return step([&](int64_t) { return feed(data); });
+}
+
+StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
+                                     std::initializer_list<NamedData> data) {
+  ZG_RETURN_IF_ERROR(CheckOneMicroBatch("step_groups"));
+  return step_groups(groups, [&](int64_t) { return feed(data); });
+}
+
+Status Trainer::CheckOneMicroBatch(const char* function) const {
+  if (micro_batches_per_rank() == 1) return Status::Ok();
+  return InvalidArgument(
+      "a step has {} micro-batches per rank: give {}() a function that feeds each of them",
+      micro_batches_per_rank(), function);
+}
+
+std::vector<int64_t> Trainer::UpdateNumbers() const {
+  std::vector<int64_t> numbers;
+  for (const int64_t skipped : skipped_) numbers.push_back(step_ - skipped);
+  return numbers;
+}
+
+std::map<std::string, int64_t> Trainer::skipped_steps() const {
+  std::map<std::string, int64_t> skipped;
+  for (size_t group = 0; group < skipped_.size(); ++group) {
+    if (skipped_[group] > 0) skipped[program_.group_names[group]] = skipped_[group];
+  }
+  return skipped;
+}
+
+Status Trainer::set_skipped_steps(const std::map<std::string, int64_t>& skipped) {
+  std::vector<int64_t> counts(program_.group_names.size());
+  for (const auto& [name, count] : skipped) {
+    const auto& known = program_.group_names;
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      return InvalidArgument("steps of the parameter group '{}', which the program does not have",
+                             name);
+    }
+    counts[static_cast<size_t>(found - known.begin())] = count;
+  }
+  skipped_ = std::move(counts);
+  return Status::Ok();
+}
+
+}  // namespace zg
