@@ -30,6 +30,8 @@ TILES = "attention_tiles.cuh"
 ATTENTION = ("attention.cu", "*attention*")
 WARPGROUP = "attention_warpgroup.cu"
 WARPGROUPS = (WARPGROUP, "*attention*")
+CTC = "ctc_loss.cu"
+TEXTS = (CTC, "*ctc*")
 
 # Name: (file, original text, faulty text, (source to compile, tests to run)). The file must contain the original text
 # once; a number before it selects an occurrence: "2:text" is the second.
@@ -44,6 +46,14 @@ FAULTS = {
     "missing commit": (TENSOR_CORE, "  load(begin, 0);\n  CommitCopies();", "  load(begin, 0);", ATTENTION),
     "swapped fragment": (TENSOR_CORE, "1:    b[0][1] = matrices[1];\n    b[1][0] = matrices[2];",
                          "    b[0][1] = matrices[2];\n    b[1][0] = matrices[1];", ATTENTION),
+    "missing barrier between the steps of a text": (CTC, "1:      }\n      __syncthreads();", "      }", TEXTS),
+    "missing barrier before shares are added": (
+        CTC, "log_likelihood);\n    }\n    __syncthreads();", "log_likelihood);\n    }", TEXTS),
+    "missing barrier after shares are added": (CTC, "share * -dloss;\n    }\n    __syncthreads();",
+                                               "share * -dloss;\n    }", TEXTS),
+    "repeated labels without a blank": (CTC, "target.MaySkipTo(state) ? before", "state % 2 == 1 && state >= 3 ? before",
+                                        TEXTS),
+    "texts that end before their last blank": (CTC, "state >= num_states - 2 ?", "state >= num_states - 1 ?", TEXTS),
     "wrong mask": ("attention_rows.cuh", "key <= query", "key <= query + 1", ATTENTION),
     "wrong mask of keys": (TENSOR_CORE, "n * 8 + i >= seen", "n * 8 + i > seen", ATTENTION),
     "wrong mask of queries": (TENSOR_CORE_GRAD, "n * 8 + i < hidden", "n * 8 + i <= hidden", ATTENTION),

@@ -123,6 +123,7 @@ TEST_F(RandomGraphs, HaveAllDifferentiableOps) {
   missing.erase("cast");               // mixed-precision makes it
   missing.erase("place");              // only on meshes with shared axes
   missing.erase("gather_grad");        // indices below a size that must fit the other operand
+  missing.erase("ctc_loss");           // labels and lengths that must fit the other operands
   missing.erase("dropout_attention");  // needs a random stream and heads: tested in the op suite
   for (unsigned seed = 1; seed <= 4000 && !missing.empty(); ++seed) {
     RandomModelOptions options;

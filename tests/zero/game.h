@@ -60,7 +60,7 @@ struct Config {
   int64_t micro_batches = 6;
   bool on_device = false;
   bool record = false;
-  // Of both players; not set: Adam and AdamW.
+  // Both players'; not set: Adam and AdamW.
   std::optional<optim::Optimizer> optimizer = std::nullopt;
 };
 
