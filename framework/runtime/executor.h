@@ -79,8 +79,8 @@ class Executor {
   // Which groups of parameters (optim/update_rules.h) a step updates.
   struct StepGroups {
     std::string names = {};  // for messages; "": all groups
-    // By group: the number of its update, from 1; 0: the step does not update it. Empty: it updates all
-    // groups, and the number is that of the step.
+    // By group: the number of its update, from 1; 0: the step does not update it. Empty: it updates
+    // all groups, and the number is that of the step.
     std::vector<int64_t> update_numbers = {};
   };
   // One training step. The factor of the learning rate, the groups and inputs with placement B must
@@ -154,7 +154,6 @@ class Executor {
   int num_data_ranks_ = 1;
   int data_index_ = 0;
   int64_t version_ = 0;
-  size_t num_groups_ = 0;                           // of parameters, with those that no group names
   std::optional<std::set<int64_t>> active_groups_;  // of the last step; none: all
   MemoryPlan plan_;
   std::unique_ptr<MemoryMeter> meter_;

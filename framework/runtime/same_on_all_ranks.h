@@ -1,6 +1,7 @@
-// SameOnAllRanks: compares values that must be the same on several ranks: on all ranks the factor
-// of the learning rate, the groups that a step updates and the inputs with placement B, and on ranks that share micro-batches
-// (Mesh) also the other inputs. Ranks with different values would train replicas that drift apart.
+// SameOnAllRanks: compares values that must be the same on several ranks: on all ranks the factor of
+// the learning rate, the groups that a step updates and the inputs with placement B, and on ranks that
+// share micro-batches (Mesh) also the other inputs. Ranks with different values would train replicas
+// that drift apart.
 #pragma once
 
 #include <cstdint>

@@ -193,12 +193,12 @@ class Trainer {
   // elements that a rank holds and was not given; ranks that pass different steps.
   Status load_optimizer_state(const OptimizerState& state);
 
-  // Change between steps which parameters are trained, and how, like the functions of Graph; not after
-  // step_groups. The program is compiled again, and every tensor that stays keeps its values. Parameters that become
-  // frozen lose their optimizer state, and those that join begin with new state. Checkpoints record
-  // the changes, and resume() makes them again. Every rank must call these, with the same
-  // arguments. Errors, on every rank, after which nothing has changed: those of Graph; nothing is
-  // left to train; arguments that differ; too little memory.
+  // Change between steps which parameters are trained, and how, like the functions of Graph; not
+  // after step_groups. The program is compiled again, and every tensor that stays keeps its values.
+  // Parameters that become frozen lose their optimizer state, and those that join begin with new
+  // state. Checkpoints record the changes, and resume() makes them again. Every rank must call these,
+  // with the same arguments. Errors, on every rank, after which nothing has changed: those of Graph;
+  // nothing is left to train; arguments that differ; too little memory.
   Status freeze(const std::string& parameters);
   Status unfreeze(const std::string& parameters);
   Status add_parameter_group(const optim::ParameterGroup& group);
