@@ -15,6 +15,12 @@ Status ExpectFloatingPoint(std::string_view function, Var x) {
   return InvalidArgument("{}: expected floating-point numbers", Caller(function, x));
 }
 
+Status ExpectImages(std::string_view function, Var x) {
+  if (x.shape().num_dims() == 4) return Status::Ok();
+  return InvalidArgument("{}: expected the dims (samples, channels, height, width)",
+                         Caller(function, x));
+}
+
 StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim) {
   const int64_t num_dims = x.shape().num_dims();
   if (dim >= -num_dims && dim < num_dims) return dim < 0 ? dim + num_dims : dim;

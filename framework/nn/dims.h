@@ -14,6 +14,7 @@ namespace zg::nn {
 std::string Caller(std::string_view function, Var x);
 
 Status ExpectFloatingPoint(std::string_view function, Var x);
+Status ExpectImages(std::string_view function, Var x);  // (N, C, H, W)
 
 // In [0, x's number of dims).
 StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);

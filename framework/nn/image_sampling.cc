@@ -69,12 +69,6 @@ Var PutBack(Var elements, int64_t dim, const WindowDim& window, int64_t k, int64
                      {"step", window.stride}});
 }
 
-Status CheckImages(const char* function, Var x) {
-  if (x.shape().num_dims() == 4) return Status::Ok();
-  return InvalidArgument("{}: expected the dims (samples, channels, height, width)",
-                         Caller(function, x));
-}
-
 // From [-1, 1] to pixels, whose centres are whole numbers.
 Var PixelOf(Var coordinate, int64_t size, const GridSampleOptions& options) {
   const auto n = static_cast<double>(size);
@@ -119,7 +113,7 @@ Var Coordinates(int64_t size, bool align_corners) {
 
 Var unfold(Var x, Size2 kernel, const UnfoldOptions& options) {
   return Checked("unfold", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckImages("unfold", x));
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("unfold", x));
     const Windows windows(kernel, options);
     ZG_RETURN_IF_ERROR(windows.Check(Caller("unfold", x), {x.dim(2), x.dim(3)}));
     const int64_t height = windows.rows.Count(x.dim(2)), width = windows.columns.Count(x.dim(3));
@@ -170,7 +164,7 @@ Var grid_sample(Var x, Var grid, const GridSampleOptions& options) {
   return Checked("grid_sample", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(
         nn::Trace::Of("grid_sample").CheckUsable(grid).WithContext("grid_sample: grid"));
-    ZG_RETURN_IF_ERROR(CheckImages("grid_sample", x));
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("grid_sample", x));
     const Shape& points = grid.shape();
     if (points.num_dims() != 4 || points.dim(0) != x.dim(0) || points.dim(3) != 2) {
       return InvalidArgument("{}: got the grid {}, expected ({}, height, width, 2)",

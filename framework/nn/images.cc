@@ -51,12 +51,6 @@ Var InOneRow(const char* function, Var weight) {
   });
 }
 
-Status CheckImages(const char* function, Var x) {
-  if (x.shape().num_dims() == 4) return Status::Ok();
-  return InvalidArgument("{}: expected the dims (samples, channels, height, width)",
-                         Caller(function, x));
-}
-
 Status CheckTransposed(Var x, Var weight, const ConvOptions& options, Size2 output_padding) {
   const std::string caller = Caller("conv_transpose2d", x);
   const Shape& w = weight.shape();
@@ -158,7 +152,7 @@ Var conv_transpose1d(Var x, Var weight, Var bias, const Conv1dOptions& options,
 
 Var pixel_shuffle(Var x, int64_t factor) {
   return Checked("pixel_shuffle", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckImages("pixel_shuffle", x));
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("pixel_shuffle", x));
     if (factor < 1 || factor > x.dim(1) || x.dim(1) % (factor * factor) != 0) {
       return InvalidArgument(
           "{}: got the factor {}, expected one whose square divides the {} channels",
@@ -173,7 +167,7 @@ Var pixel_shuffle(Var x, int64_t factor) {
 
 Var pixel_unshuffle(Var x, int64_t factor) {
   return Checked("pixel_unshuffle", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckImages("pixel_unshuffle", x));
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("pixel_unshuffle", x));
     if (factor < 1 || x.dim(2) % factor != 0 || x.dim(3) % factor != 0) {
       return InvalidArgument("{}: got the factor {}, expected one that divides height and width",
                              Caller("pixel_unshuffle", x), factor);
@@ -195,7 +189,7 @@ Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options) {
 
 Var avg_pool2d(Var x, Size2 kernel, const AvgPoolOptions& options) {
   return Checked("avg_pool2d", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckImages("avg_pool2d", x));
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("avg_pool2d", x));
     const Size2 stride = options.stride.value_or(kernel);
     if (stride.height < 1 || stride.width < 1) {
       return InvalidArgument("{}: got the stride [{},{}], expected numbers of at least 1",
@@ -231,7 +225,7 @@ Var avg_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding) {
 
 Var adaptive_avg_pool2d(Var x, Size2 size) {
   return Checked("adaptive_avg_pool2d", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckImages("adaptive_avg_pool2d", x));
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("adaptive_avg_pool2d", x));
     if (size.height == 1 && size.width == 1) return mean(x, {2, 3}, /*keep_dims=*/true);
     return nn::append("resample2d", {x},
                       {{"method", std::string("adaptive")}, {"size", size.dims()}});

@@ -254,6 +254,7 @@ class Trainer {
   StatusOr<float> RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                           const Executor::StepGroups& groups);
   Status CheckOneMicroBatch(const char* function) const;
+  std::optional<size_t> FindGroup(const std::string& name) const;  // its number
   std::vector<int64_t> UpdateNumbers() const;            // of the groups' updates in step step_
   std::map<std::string, int64_t> skipped_steps() const;  // as in TrainState
   Status set_skipped_steps(const std::map<std::string, int64_t>& skipped);

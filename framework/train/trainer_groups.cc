@@ -33,12 +33,12 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
   const std::vector<std::string>& known = program_.group_names;
   std::vector<bool> is_named(known.size());
   for (const std::string& group : groups) {
-    const auto found = std::find(known.begin(), known.end(), group);
-    if (found == known.end()) {
+    const std::optional<size_t> number = FindGroup(group);
+    if (!number) {
       return InvalidArgument("step_groups: got '{}', expected groups among '{}'", group,
                              fmt::join(known, "', '"));
     }
-    is_named[static_cast<size_t>(found - known.begin())] = true;
+    is_named[*number] = true;
   }
   if (groups.empty()) {
     return InvalidArgument("step_groups: got no group, expected some of '{}'",
@@ -75,6 +75,13 @@ Status Trainer::CheckOneMicroBatch(const char* function) const {
       micro_batches_per_rank(), function);
 }
 
+std::optional<size_t> Trainer::FindGroup(const std::string& name) const {
+  const std::vector<std::string>& known = program_.group_names;
+  const auto found = std::find(known.begin(), known.end(), name);
+  if (found == known.end()) return std::nullopt;
+  return static_cast<size_t>(found - known.begin());
+}
+
 std::vector<int64_t> Trainer::UpdateNumbers() const {
   std::vector<int64_t> numbers;
   for (const int64_t skipped : skipped_) numbers.push_back(step_ - skipped);
@@ -92,13 +99,12 @@ std::map<std::string, int64_t> Trainer::skipped_steps() const {
 Status Trainer::set_skipped_steps(const std::map<std::string, int64_t>& skipped) {
   std::vector<int64_t> counts(program_.group_names.size());
   for (const auto& [name, count] : skipped) {
-    const auto& known = program_.group_names;
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end()) {
+    const std::optional<size_t> group = FindGroup(name);
+    if (!group) {
       return InvalidArgument("steps of the parameter group '{}', which the program does not have",
                              name);
     }
-    counts[static_cast<size_t>(found - known.begin())] = count;
+    counts[*group] = count;
   }
   skipped_ = std::move(counts);
   return Status::Ok();
