@@ -7,24 +7,11 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/ctc_call.h"
 #include "framework/kernels/math/ctc_math.h"
 
 namespace zg {
 namespace {
-
-// The operands of a call, from input `first` on.
-struct CtcOperands {
-  CtcOperands(const KernelArguments& arguments, int first)
-      : log_probabilities(arguments.input<float>(first)),
-        targets(arguments.input<int64_t>(first + 1)),
-        input_lengths(arguments.input<int64_t>(first + 2)),
-        target_lengths(arguments.input<int64_t>(first + 3)) {}
-
-  const float* log_probabilities;
-  const int64_t* targets;
-  const int64_t* input_lengths;
-  const int64_t* target_lengths;
-};
 
 // Paths of one sample, in the scratch memory of a thread. Rows of states have two impossible ones
 // before them or behind them.
@@ -162,8 +149,7 @@ class CtcKernel : public Kernel {
   CtcKernel(const KernelSpec& spec, int first)
       : op_(spec.call.op->name),
         first_(first),
-        shape_(CtcShape::Of(spec.call.inputs[first].shape, spec.call.inputs[first + 1].shape,
-                            spec.call.attributes.Int("blank"))),
+        shape_(CtcShape::Of(spec.call, first)),
         threads_(spec.threads) {}
 
   // Calls f(number, sample) for all samples.

@@ -2,27 +2,13 @@
 
 #include <string>
 
+#include "framework/kernels/ctc_call.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/math/ctc_math.h"
 
 namespace zg::cuda {
 namespace {
-
-struct CtcOperands {
-  CtcOperands(const KernelArguments& arguments, int first)
-      : log_probabilities(arguments.input<float>(first)),
-        targets(arguments.input<int64_t>(first + 1)),
-        input_lengths(arguments.input<int64_t>(first + 2)),
-        target_lengths(arguments.input<int64_t>(first + 3)),
-        faults(FaultSinkOf(arguments)) {}
-
-  const float* log_probabilities;
-  const int64_t* targets;
-  const int64_t* input_lengths;
-  const int64_t* target_lengths;
-  FaultSink faults;
-};
 
 // The sample of a block, whose threads share the states.
 struct CtcSample {
@@ -102,10 +88,10 @@ struct CtcSample {
 };
 
 // A block for each sample. The workspace has `to` of each.
-__global__ void CtcLossKernel(CtcOperands operands, CtcShape shape, float* workspace,
-                              float* losses) {
+__global__ void CtcLossKernel(CtcOperands operands, FaultSink faults, CtcShape shape,
+                              float* workspace, float* losses) {
   const CtcSample sample(shape, operands);
-  if (!sample.IsValid(shape, operands.faults)) return;
+  if (!sample.IsValid(shape, faults)) return;
   float* const to = workspace + blockIdx.x * shape.steps * shape.max_states();
   sample.RunForward(to);
   if (threadIdx.x == 0) losses[blockIdx.x] = -sample.LogLikelihood(to);
@@ -129,10 +115,10 @@ __host__ __device__ inline int64_t GradientFloats(const CtcShape& shape) {
 }
 
 // A block for each sample. The workspace has `to`, two steps of `from`, shares and links of each.
-__global__ void CtcLossGradKernel(const float* dlosses, CtcOperands operands, CtcShape shape,
-                                  float* workspace, float* gradients) {
+__global__ void CtcLossGradKernel(const float* dlosses, CtcOperands operands, FaultSink faults,
+                                  CtcShape shape, float* workspace, float* gradients) {
   const CtcSample sample(shape, operands);
-  if (!sample.IsValid(shape, operands.faults)) return;
+  if (!sample.IsValid(shape, faults)) return;
   const int64_t num_states = sample.target.num_states();
   float* const to = workspace + blockIdx.x * GradientFloats(shape);
   float* const from = to + shape.steps * shape.max_states();
@@ -175,15 +161,9 @@ std::string BadLengthOrLabel(const char* op, const DeviceFault& fault) {
       op, fault.got, fault.limit);
 }
 
-// The log probabilities are operand `first`.
-CtcShape ShapeOf(const ir::OpCall& call, int first) {
-  return CtcShape::Of(call.inputs[first].shape, call.inputs[first + 1].shape,
-                      call.attributes.Int("blank"));
-}
-
 class CtcLoss : public Kernel {
  public:
-  explicit CtcLoss(const KernelSpec& spec) : shape_(ShapeOf(spec.call, 0)) {}
+  explicit CtcLoss(const KernelSpec& spec) : shape_(CtcShape::Of(spec.call, 0)) {}
 
   int64_t workspace_bytes() const override {
     return shape_.samples * shape_.steps * shape_.max_states() *
@@ -192,8 +172,8 @@ class CtcLoss : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     return Launch(CtcLossKernel, {dim3(static_cast<unsigned>(shape_.samples))}, arguments.stream,
-                  CtcOperands(arguments, 0), shape_, static_cast<float*>(arguments.workspace),
-                  arguments.output<float>(0));
+                  CtcOperands(arguments, 0), FaultSinkOf(arguments), shape_,
+                  static_cast<float*>(arguments.workspace), arguments.output<float>(0));
   }
 
   std::string FaultText(const DeviceFault& fault) const override {
@@ -206,7 +186,7 @@ class CtcLoss : public Kernel {
 
 class CtcLossGrad : public Kernel {
  public:
-  explicit CtcLossGrad(const KernelSpec& spec) : shape_(ShapeOf(spec.call, 1)) {}
+  explicit CtcLossGrad(const KernelSpec& spec) : shape_(CtcShape::Of(spec.call, 1)) {}
 
   int64_t workspace_bytes() const override {
     return shape_.samples * GradientFloats(shape_) * static_cast<int64_t>(sizeof(float));
@@ -214,8 +194,9 @@ class CtcLossGrad : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     return Launch(CtcLossGradKernel, {dim3(static_cast<unsigned>(shape_.samples))},
-                  arguments.stream, arguments.input<float>(0), CtcOperands(arguments, 1), shape_,
-                  static_cast<float*>(arguments.workspace), arguments.output<float>(0));
+                  arguments.stream, arguments.input<float>(0), CtcOperands(arguments, 1),
+                  FaultSinkOf(arguments), shape_, static_cast<float*>(arguments.workspace),
+                  arguments.output<float>(0));
   }
 
   std::string FaultText(const DeviceFault& fault) const override {

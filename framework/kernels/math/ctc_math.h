@@ -9,27 +9,10 @@
 
 #include "framework/base/host_device.h"
 #include "framework/kernels/math/vector_math.h"
-#include "framework/tensor/shape.h"
 
 namespace zg {
 
 inline constexpr float kImpossible = -HUGE_VALF;  // the logarithm of 0
-
-struct CtcShape {
-  // log_probabilities (samples, steps, classes), targets (samples, labels).
-  static CtcShape Of(const Shape& log_probabilities, const Shape& targets, int64_t blank) {
-    return {log_probabilities.dim(0), log_probabilities.dim(1), log_probabilities.dim(2),
-            targets.dim(1), blank};
-  }
-
-  int64_t samples;
-  int64_t steps;
-  int64_t classes;
-  int64_t labels;  // the most of a target
-  int64_t blank;
-
-  ZG_HOST_DEVICE int64_t max_states() const { return 2 * labels + 1; }
-};
 
 struct CtcTarget {
   const int64_t* labels;
