@@ -163,6 +163,13 @@ std::vector<ir::Node*> InGradientOrder(const ir::Graph& graph) {
   return updates;
 }
 
+std::vector<ir::Node*> InOrder(const ir::Graph& graph, BucketOrder order) {
+  if (order == BucketOrder::kGradients) return InGradientOrder(graph);
+  std::vector<ir::Node*> updates = UpdateNodes(graph);  // in the order of the parameters
+  std::reverse(updates.begin(), updates.end());
+  return updates;
+}
+
 // Replaces the variables of one bucket's updates by flat ones.
 class BucketMaker {
  public:
@@ -337,7 +344,7 @@ class BucketMaker {
 StatusOr<bool> Bucketing::Run(ir::Graph& graph) const {
   BucketFiller filler(graph, options_);
   bool any = false;
-  for (ir::Node* update : InGradientOrder(graph)) {
+  for (ir::Node* update : InOrder(graph, options_.order)) {
     if (!update->inputs[0]->sbp.empty()) continue;  // bucketed before placements were inferred
     if (update->inputs[1]->producer->op->traits.kind == ir::OpKind::kPack) continue;
     filler.Add(update);

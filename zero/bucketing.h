@@ -4,7 +4,7 @@
 // Requires: append-update has run; no placements yet.
 //
 // Ensures: every updated parameter lies in a bucket, in the order in which backward completes the
-// gradients. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
+// gradients, or in that of BucketOrder::kParameters. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
 // times the data ranks, and its elements divide among all ranks that may have terms of its
 // gradient: also those that share micro-batches, unless they have parts of it. A bucket holds
 // tensors of one update rule, dtype and stage (choose-stages), up to `bucket_bytes` (a larger tensor
@@ -53,10 +53,16 @@
 
 namespace zg::zero {
 
+enum class BucketOrder {
+  kGradients,   // in which backward completes the gradients: a bucket is full early
+  kParameters,  // the reversed order of the parameters, which programs for inputs of other sizes share
+};
+
 struct BucketingOptions {
   int64_t bucket_bytes = int64_t{16} << 20;
   int64_t shard_min_elements = 0;
   Partition partition = Partition::kEven;
+  BucketOrder order = BucketOrder::kGradients;
 };
 
 class Bucketing : public Pass {

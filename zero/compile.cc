@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/base/check.h"
 #include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
 #include "framework/passes/check_races.h"
 #include "framework/passes/pass_manager.h"
+#include "framework/passes/same_variables.h"
 #include "zero/pipeline.h"
 #include "zero/stages_that_fit.h"
 
@@ -77,6 +80,7 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
     ZG_ASSIGN_OR_RETURN(update, graph.update_rules());
     DescribeTraining(graph.ir(), *update, &program);
   }
+  program.size = graph.size();
   program.num_parameters = graph.num_parameters();
   program.graph = graph.ir().Clone();
   program.graph.set_mesh(mesh);
@@ -84,6 +88,28 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program));
   if (update.has_value()) program.settings["inputs"] = InputsText(program.graph);
   return program;
+}
+
+// Compiles the smaller sizes of the graph as the largest was, and makes room for each.
+Status CompileSmallerSizes(const Graph& graph, const Target& target, Program* program) {
+  for (const auto& smaller : graph.smaller_sizes()) {
+    Program at_size;
+    at_size.options = program->options;
+    at_size.options.dump_directory.clear();
+    ZG_ASSIGN_OR_RETURN(at_size,
+                        CompileResolved(*smaller, program->graph.mesh(), std::move(at_size), target));
+    const Status same = CheckSameVariables(*program, at_size);
+    if (!same.ok()) {
+      return same.WithContext(fmt::format(
+          "graph {}: at size {}, which does not use its parameters as size {} does, in the same order",
+          graph.name(), at_size.size, program->size));
+    }
+    program->memory.arena_bytes =
+        std::max(program->memory.arena_bytes, at_size.memory.arena_bytes);
+    program->settings["inputs"] += fmt::format("; {}", at_size.settings["inputs"]);
+    program->smaller_sizes.push_back(std::move(at_size));
+  }
+  return Status::Ok();
 }
 
 Status CheckMemory(const Graph& graph, const Program& program, const Target& target) {
@@ -105,7 +131,9 @@ Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Targ
   manager_options.checks_reports = false;  // builds with assertions check them, and so do tests of
                                            // single passes
 #endif
-  PassManager manager(MakePipeline(program->options, update), manager_options);
+  const BucketOrder order =
+      program->size == 0 ? BucketOrder::kGradients : BucketOrder::kParameters;
+  PassManager manager(MakePipeline(program->options, update, order), manager_options);
   ZG_RETURN_IF_ERROR(manager.Run(program->graph));
   ZG_ASSIGN_OR_RETURN(program->memory, target(program->graph));
   if (program->options.overlap_bytes > 0) {
@@ -134,6 +162,7 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
     ZG_RETURN_IF_ERROR(CheckFixedParts(axis, program.options).WithContext("graph " + graph.name()));
   }
   ZG_ASSIGN_OR_RETURN(program, CompileResolved(graph, mesh, std::move(program), target));
+  ZG_RETURN_IF_ERROR(CompileSmallerSizes(graph, target, &program));
   ZG_RETURN_IF_ERROR(CheckMemory(graph, program, target));
   program.compile_ms = stopwatch.ms();
   return program;

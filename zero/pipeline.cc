@@ -27,7 +27,6 @@
 #include "framework/passes/zero_stage.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucket_frozen.h"
-#include "zero/bucketing.h"
 #include "zero/choose_stages.h"
 #include "zero/clip_gradients.h"
 #include "zero/eval_weights.h"
@@ -59,7 +58,8 @@ std::vector<ScopePattern> PatternsOf(const std::vector<std::string>& texts) {
 }  // namespace
 
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
-                                                const std::optional<optim::UpdateRules>& update) {
+                                                const std::optional<optim::UpdateRules>& update,
+                                                BucketOrder order) {
   std::vector<std::unique_ptr<Pass>> passes;
   const int stage = options.zero.highest_stage();
   const bool is_mixed = options.dtype != DType::kF32;
@@ -92,7 +92,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   if (update.has_value()) {
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements,
-                                    options.zero.partition});
+                                    options.zero.partition, order});
     Add<EvalWeights>(&passes);  // states exist, and placements do not
   }
   Add<BucketFrozen>(&passes, options.zero.bucket_bytes, options.zero.shard_min_elements);

@@ -8,11 +8,13 @@
 #include "framework/optim/update_rules.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/pass.h"
+#include "zero/bucketing.h"
 
 namespace zg::zero {
 
 // `options` must be resolved. Without `update`, the graph has only eval sections.
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
-                                                const std::optional<optim::UpdateRules>& update);
+                                                const std::optional<optim::UpdateRules>& update,
+                                                BucketOrder order = BucketOrder::kGradients);
 
 }  // namespace zg::zero

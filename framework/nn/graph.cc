@@ -58,6 +58,23 @@ Status CheckLoss(const char* name, Var loss, const char* hint) {
   return Status::Ok();
 }
 
+Status CheckSameVariables(const ir::Graph& largest, const ir::Graph& smaller) {
+  const auto text_of = [](const ir::Graph& graph, size_t i) {
+    if (i >= graph.tensors().size()) return std::string("none");
+    const ir::StoredTensor& tensor = graph.tensors()[i];
+    return fmt::format("'{}' {}", tensor.name, tensor.type.ToString());
+  };
+  const size_t count = std::max(largest.tensors().size(), smaller.tensors().size());
+  for (size_t i = 0; i < count; ++i) {
+    if (text_of(largest, i) == text_of(smaller, i)) continue;
+    return InvalidArgument(
+        "parameter {} is {}, but {} at the largest size; use the same parameters in the same order at "
+        "every size",
+        i + 1, text_of(smaller, i), text_of(largest, i));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Graph::Graph(const std::string& name) : ir_(name) { RegisterAllOps(); }
@@ -121,8 +138,51 @@ Status Graph::TraceTrain(const optim::Optimizer& optimizer,
   return trace.status();
 }
 
+void Graph::train(const optim::Optimizer& optimizer, const std::vector<int64_t>& sizes,
+                  const std::function<Outputs(Inputs&, int64_t size)>& build) {
+  Run("train", [&] { return TraceSizes(optimizer, sizes, build); });
+}
+
+Status Graph::TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t> sizes,
+                         const std::function<Outputs(Inputs&, int64_t size)>& build) {
+  std::sort(sizes.begin(), sizes.end());
+  const bool are_distinct = std::adjacent_find(sizes.begin(), sizes.end()) == sizes.end();
+  if (sizes.empty() || sizes.front() < 1 || !are_distinct) {
+    return InvalidArgument("sizes: got [{}], expected different numbers > 0",
+                           fmt::join(sizes, ", "));
+  }
+  if (!evals_.empty()) {
+    return InvalidArgument("eval '{}' was added before; with several sizes call train() first",
+                           evals_[0].name);
+  }
+  if (!build) return InvalidArgument("got an empty function");
+  size_ = sizes.back();
+  sizes.pop_back();
+  for (const int64_t size : sizes) {
+    smaller_sizes_.push_back(std::make_unique<Graph>(name()));
+    smaller_sizes_.back()->size_ = size;
+  }
+  return AtEverySize([&](Graph& graph) {
+    return graph.TraceTrain(optimizer,
+                            [&](Inputs& inputs) { return build(inputs, graph.size()); });
+  });
+}
+
+Status Graph::AtEverySize(const std::function<Status(Graph& graph)>& change) {
+  if (size_ == 0) return change(*this);
+  ZG_RETURN_IF_ERROR(change(*this).WithContext(fmt::format("size {}", size_)));
+  for (const auto& smaller : smaller_sizes_) {
+    Status status = change(*smaller);
+    if (status.ok()) status = CheckSameVariables(ir_, smaller->ir_);
+    ZG_RETURN_IF_ERROR(status.WithContext(fmt::format("size {}", smaller->size())));
+  }
+  return Status::Ok();
+}
+
 void Graph::eval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {
-  Run(fmt::format("eval '{}'", name), [&] { return TraceEval(name, build); });
+  Run(fmt::format("eval '{}'", name), [&] {
+    return AtEverySize([&](Graph& graph) { return graph.TraceEval(name, build); });
+  });
 }
 
 Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {

@@ -52,6 +52,15 @@ class Graph {
   // f32 scalar "loss_weight" beside it, the loss of a step is the sum of its micro-batches' losses
   // divided by the sum of their weights; so are the gradients (weighted_mean, nn/losses.h).
   void train(const optim::Optimizer& optimizer, const std::function<Outputs(Inputs&)>& build);
+  // The same for inputs of several sizes, such as texts that are padded to the longest of their
+  // batch: every step runs at one of them (Trainer::set_size).
+  //   graph.train(optimizer, {32, 64, 128}, [&](zg::Inputs& in, int64_t length) {
+  //     Var tokens = in.i64("tokens", {8, length});
+  //     ...
+  // `build` runs once for each size, and later so do the functions of eval(). All must use the same
+  // parameters. Sizes need only differ: what they mean is up to `build`. Plans show the largest.
+  void train(const optim::Optimizer& optimizer, const std::vector<int64_t>& sizes,
+             const std::function<Outputs(Inputs&, int64_t size)>& build);
 
   // Adds a program without an update, which runs on request. An f32 scalar (a loss) is averaged
   // over the micro-batches of all ranks; any other result has their values side by side, along dim
@@ -88,6 +97,11 @@ class Graph {
   std::vector<NamedParameter> named_parameters() const;
   int64_t num_parameters() const;  // total number of elements
 
+  // The size that ir() has; 0: there is one size only.
+  int64_t size() const { return size_; }
+  // The same graph at the smaller sizes, ascending.
+  const std::vector<std::unique_ptr<Graph>>& smaller_sizes() const { return smaller_sizes_; }
+
   // The type of a result of an eval program, for one micro-batch. Error: no such program or result.
   StatusOr<TensorType> result_type(std::string_view eval, std::string_view result) const;
 
@@ -112,9 +126,13 @@ class Graph {
   void Run(const std::string& program, const std::function<Status()>& trace);
   Status TraceTrain(const optim::Optimizer& optimizer,
                     const std::function<Outputs(Inputs&)>& build);
+  Status TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t> sizes,
+                    const std::function<Outputs(Inputs&, int64_t size)>& build);
+  // Makes the change here and at the smaller sizes, where variables must then be the same.
+  Status AtEverySize(const std::function<Status(Graph& graph)>& change);
   StatusOr<std::vector<ir::Node*>> ParametersNamed(const std::string& patterns) const;
-  // Changes the program "train", from outside of its function.
-  void Change(const std::string& what, const std::function<Status()>& change);
+  // Changes the program "train" at every size, from outside of its function.
+  void Change(const std::string& what, const std::function<Status(Graph& graph)>& change);
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
   ir::Graph ir_;
@@ -124,6 +142,8 @@ class Graph {
   std::map<std::string, int64_t> joined_after_;  // as in UpdateRules
   std::vector<Eval> evals_;
   CompileOptions config_;
+  int64_t size_ = 0;
+  std::vector<std::unique_ptr<Graph>> smaller_sizes_;
   Status status_;
   std::string running_;  // the program being traced
 };

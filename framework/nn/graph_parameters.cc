@@ -8,11 +8,11 @@
 
 namespace zg {
 
-void Graph::Change(const std::string& what, const std::function<Status()>& change) {
+void Graph::Change(const std::string& what, const std::function<Status(Graph& graph)>& change) {
   Run(what, [&]() -> Status {
     if (!optimizer_.has_value())
       return FailedPrecondition("nothing is trained; call train() first");
-    return change();
+    return AtEverySize(change);
   });
 }
 
@@ -39,47 +39,51 @@ StatusOr<std::vector<ir::Node*>> Graph::ParametersNamed(const std::string& patte
 }
 
 void Graph::freeze(const std::string& parameters) {
-  Change(fmt::format("freeze '{}'", parameters), [&]() -> Status {
-    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, ParametersNamed(parameters));
+  Change(fmt::format("freeze '{}'", parameters), [&](Graph& graph) -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, graph.ParametersNamed(parameters));
     for (ir::Node* parameter : named) parameter->attributes.Set("trainable", false);
     return Status::Ok();
   });
 }
 
 void Graph::unfreeze(const std::string& parameters, int64_t after_updates) {
-  Change(fmt::format("unfreeze '{}'", parameters), [&]() -> Status {
-    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, ParametersNamed(parameters));
+  Change(fmt::format("unfreeze '{}'", parameters), [&](Graph& graph) -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, graph.ParametersNamed(parameters));
     for (ir::Node* parameter : named) {
       if (ir::IsTrainableParameter(*parameter->outputs[0])) continue;
       parameter->attributes.Set("trainable", true);
-      if (after_updates > 0) joined_after_[parameter->outputs[0]->name] = after_updates;
+      if (after_updates > 0) graph.joined_after_[parameter->outputs[0]->name] = after_updates;
     }
     return Status::Ok();
   });
 }
 
 void Graph::add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates) {
-  Change(fmt::format("parameter group '{}'", group.name), [&]() -> Status {
-    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, ParametersNamed(group.parameters));
-    std::vector<optim::ParameterGroup> groups = groups_;
+  Change(fmt::format("parameter group '{}'", group.name), [&](Graph& graph) -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named,
+                        graph.ParametersNamed(group.parameters));
+    std::vector<optim::ParameterGroup> groups = graph.groups_;
     groups.push_back(group);
     ZG_RETURN_IF_ERROR(optim::MakeUpdateRules(*optimizer_, groups).status());
-    groups_ = std::move(groups);
+    graph.groups_ = std::move(groups);
     for (ir::Node* parameter : named) {
       const bool is_new =
           group.optimizer.has_value() || !ir::IsTrainableParameter(*parameter->outputs[0]);
       parameter->attributes.Set("trainable", true);
-      if (is_new && after_updates > 0) joined_after_[parameter->outputs[0]->name] = after_updates;
+      if (is_new && after_updates > 0) {
+        graph.joined_after_[parameter->outputs[0]->name] = after_updates;
+      }
     }
     return Status::Ok();
   });
 }
 
 void Graph::set_optimizer(const optim::Optimizer& optimizer, const std::string& group) {
-  Change(group.empty() ? "optimizer" : fmt::format("optimizer of '{}'", group), [&]() -> Status {
-    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules before, update_rules());
-    std::optional<optim::Optimizer> of_graph = optimizer_;
-    std::vector<optim::ParameterGroup> groups = groups_;
+  const std::string what = group.empty() ? "optimizer" : fmt::format("optimizer of '{}'", group);
+  Change(what, [&](Graph& graph) -> Status {
+    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules before, graph.update_rules());
+    std::optional<optim::Optimizer> of_graph = graph.optimizer_;
+    std::vector<optim::ParameterGroup> groups = graph.groups_;
     if (group.empty()) {
       of_graph = optimizer;
     } else {
@@ -95,8 +99,8 @@ void Graph::set_optimizer(const optim::Optimizer& optimizer, const std::string& 
     }
     ZG_ASSIGN_OR_RETURN(const optim::UpdateRules after, optim::MakeUpdateRules(*of_graph, groups));
     ZG_RETURN_IF_ERROR(optim::CheckSameStates(before, after));
-    optimizer_ = std::move(of_graph);
-    groups_ = std::move(groups);
+    graph.optimizer_ = std::move(of_graph);
+    graph.groups_ = std::move(groups);
     return Status::Ok();
   });
 }
@@ -116,6 +120,10 @@ std::unique_ptr<Graph> Graph::Clone() const {
   clone->joined_after_ = joined_after_;
   clone->evals_ = evals_;
   clone->config_ = config_;
+  clone->size_ = size_;
+  for (const auto& smaller : smaller_sizes_) {
+    clone->smaller_sizes_.push_back(smaller->Clone());
+  }
   clone->status_ = status_;
   return clone;
 }

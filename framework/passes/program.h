@@ -36,6 +36,10 @@ struct Program {
   // The parameter groups; "" is the first one, the parameters that no other names.
   std::vector<std::string> group_names;
   double compile_ms = 0;
+  // The size of the inputs (Graph::train), 0 if there is one only, and the programs for the smaller
+  // sizes, ascending. They have the same variables at the same places; `memory` has room for each.
+  int64_t size = 0;
+  std::vector<Program> smaller_sizes = {};
 };
 
 }  // namespace zg

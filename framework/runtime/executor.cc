@@ -71,9 +71,16 @@ Executor::Executor(const ir::Graph* graph, Communicator* communicator, ExecutorO
       device_(communicator->device()),
       options_(options) {
   set_changed();
+  if (options.arena_of == nullptr) return;
+  owner_ = options.arena_of;
+  owner_->guests_.push_back(this);
 }
 
-Executor::~Executor() = default;
+Executor::~Executor() {
+  std::vector<const Executor*>& guests = owner_->guests_;
+  guests.erase(std::remove(guests.begin(), guests.end(), this), guests.end());
+  if (owner_->last_stepped_ == this) owner_->last_stepped_ = owner_;
+}
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
                                                      const KernelRegistry& kernels,
@@ -136,6 +143,7 @@ void Executor::set_changed() {
 }
 
 StatusOr<std::byte*> Executor::AllocateArena() {
+  if (owner_ != this) return communicator_->arena().data();
   const int workspace = plan_.communicator_workspace;
   StatusOr<std::byte*> arena = communicator_->arena().Allocate(
       plan_.arena_bytes, workspace < 0 ? 0 : plan_.buffers[workspace].offset);
@@ -197,11 +205,9 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed,
   context.step = step;
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
-  last_eval_ = nullptr;
-  set_changed();
-  if (const Status same = same_->CheckStep(lr_factor, groups.names); !same.ok()) {
-    return same.WithContext(fmt::format("step {}", step));
-  }
+  ZG_RETURN_IF_ERROR(TakeTurn());
+  const Status same_step = same_->CheckStep(lr_factor, groups.names, options_.size);
+  if (!same_step.ok()) return same_step.WithContext(fmt::format("step {}", step));
   for (size_t group = 0; group < program_.update_numbers.size(); ++group) {
     const bool is_given = group < groups.update_numbers.size();
     program_.update_numbers[group] = is_given ? groups.update_numbers[group] : step;
@@ -228,7 +234,21 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed,
   return runner_->leaves_work() ? Status::Ok() : Settle();
 }
 
+// What another executor's last step has left to its next one ends here.
+Status Executor::TakeTurn() {
+  owner_->last_eval_ = nullptr;
+  owner_->set_changed();
+  if (owner_->last_stepped_ == this) return Status::Ok();
+  owner_->last_stepped_ = this;
+  return Settle();
+}
+
 Status Executor::Settle() const {
+  for (const Executor* guest : owner_->guests_) ZG_RETURN_IF_ERROR(guest->SettleOwn());
+  return owner_->SettleOwn();
+}
+
+Status Executor::SettleOwn() const {
   ZG_RETURN_IF_ERROR(runner_->Settle());
   if (before_steps_) AddDifference(*before_steps_, communicator_->traffic(), &step_traffic_);
   before_steps_.reset();
@@ -256,7 +276,9 @@ StatusOr<bool> Executor::RemakeKernels(const std::vector<const ir::Node*>& nodes
 
 StatusOr<TrafficCounters> Executor::StepTraffic() const {
   ZG_RETURN_IF_ERROR(Settle());
-  return step_traffic_;
+  TrafficCounters traffic = step_traffic_;
+  for (const Executor* guest : guests_) AddDifference({}, guest->step_traffic_, &traffic);
+  return traffic;
 }
 
 StatusOr<LocalPart> Executor::LocalPartOf(const ir::StoredTensor& tensor) const {

@@ -58,6 +58,11 @@ struct ExecutorOptions {
   // The plan of the graph for these kernels and this communicator (Program::memory), needed only by
   // Create; null: it plans.
   const MemoryPlan* memory = nullptr;
+  // The size of the graph's inputs, for messages, if it is compiled for several; 0: for one.
+  int64_t size = 0;
+  // An executor of the same variables (passes/same_variables.h), whose arena this one uses, and
+  // which must outlive it; null: it allocates one. Their steps may follow each other in any order.
+  class Executor* arena_of = nullptr;
 };
 
 class Executor {
@@ -124,7 +129,8 @@ class Executor {
   StatusOr<TrafficCounters> StepTraffic() const;
 
   // Another number after each change of stored values, by a step or from outside (set_changed), and
-  // never that of another executor: what was computed from them is up to date while it stays.
+  // never that of another executor: what was computed from them is up to date while it stays. A step
+  // of an executor that shares the arena is a change, too.
   int64_t version() const { return version_; }
   void set_changed();
 
@@ -145,6 +151,8 @@ class Executor {
  private:
   Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options);
   StatusOr<std::byte*> AllocateArena();
+  Status TakeTurn();    // before a step
+  Status SettleOwn() const;  // the work of this executor's steps
   Status ActivateNodesOf(const StepGroups& groups);
 
   const ir::Graph* graph_;
@@ -167,6 +175,9 @@ class Executor {
   mutable TrafficCounters step_traffic_ = {};
   mutable std::optional<TrafficCounters> before_steps_;
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
+  Executor* owner_ = this;                       // of the arena
+  std::vector<const Executor*> guests_;          // others in this one's arena
+  const Executor* last_stepped_ = this;          // of the owner and its guests; used by the owner
 };
 
 }  // namespace zg

@@ -70,23 +70,24 @@ StatusOr<int> SameOnAllRanks::FirstThatDiffers(std::string_view name,
   return -1;
 }
 
-Status SameOnAllRanks::CheckStep(double lr_factor, const std::string& groups) {
+Status SameOnAllRanks::CheckStep(double lr_factor, const std::string& groups, int64_t size) {
   if (control_.size() == 1) return Status::Ok();
   uint64_t word = 0;
   static_assert(sizeof(word) == sizeof(lr_factor));
   std::memcpy(&word, &lr_factor, sizeof(word));
   if (!groups.empty()) word = Checksum(word, groups.data(), static_cast<int64_t>(groups.size()));
+  if (size != 0) word = Checksum(word, &size, sizeof(size));
   ZG_ASSIGN_OR_RETURN(const int other,
                       FirstThatDiffers("learning rate factor", comparisons_[0].reference, word));
   if (other < 0) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> groups_of,
-                      control_.Exchange("groups of the step", groups));
-  if (groups_of[other] != groups_of[0]) {
-    const auto named = [](const std::string& names) { return names.empty() ? "all" : names; };
+  const std::string kind = fmt::format("updates the groups {}{}", groups.empty() ? "all" : groups,
+                                       size == 0 ? "" : fmt::format(" at size {}", size));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> kind_of,
+                      control_.Exchange("kind of step", kind));
+  if (kind_of[other] != kind_of[0]) {
     return InvalidArgument(
-        "the step updates the groups {} on rank {}, but {} on rank 0; take the same step on every "
-        "rank",
-        named(groups_of[other]), other, named(groups_of[0]));
+        "the step {} on rank {}, but {} on rank 0; take the same step on every rank",
+        kind_of[other], other, kind_of[0]);
   }
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> factor_of,
                       control_.Exchange("learning rate factors", fmt::format("{}", lr_factor)));

@@ -1,8 +1,10 @@
 #include "framework/train/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "framework/base/format.h"
@@ -38,22 +40,24 @@ void Trainer::set_setting(const std::string& name, std::string value) {
   settings_[name] = std::move(value);
 }
 
-ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const {
-  ExecutorOptions executor_options;
-  executor_options.seed = options.seed;
-  executor_options.measure_memory = options.measure_memory;
+ExecutorOptions Trainer::ExecutorOptionsFor(const Program& program) const {
+  ExecutorOptions options;
+  options.seed = options_.seed;
+  options.measure_memory = options_.measure_memory;
   // Overflow is normal in f16: the loss scaler handles it.
-  executor_options.stop_on_non_finite =
-      program_.options.dtype != DType::kF16 && program_.options.on_non_finite == OnNonFinite::kStop;
-  executor_options.detect_anomaly = options.detect_anomaly;
-  if (options.profile || options.trace_steps > 0) {
-    executor_options.profile_clock = SteadyNanoseconds;
-    executor_options.timeline_steps = options.trace_steps;
+  options.stop_on_non_finite =
+      program.options.dtype != DType::kF16 && program.options.on_non_finite == OnNonFinite::kStop;
+  options.detect_anomaly = options_.detect_anomaly;
+  if (options_.profile || options_.trace_steps > 0) {
+    options.profile_clock = SteadyNanoseconds;
+    options.timeline_steps = options_.trace_steps;
   }
-  executor_options.gradient_histograms_every = options.gradient_histograms_every;
-  executor_options.record = options.record;
-  executor_options.memory = &program_.memory;
-  return executor_options;
+  options.gradient_histograms_every = options_.gradient_histograms_every;
+  options.record = options_.record;
+  options.memory = &program.memory;
+  options.size = program.size;
+  options.arena_of = executor_.get();  // null for the first one
+  return options;
 }
 
 StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator& communicator,
@@ -72,7 +76,8 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   trainer->arithmetic_ = options.arithmetic.empty()
                              ? ArithmeticOf(communicator.device(), trainer->program_.options.dtype)
                              : options.arithmetic;
-  ZG_RETURN_IF_ERROR(trainer->MakeExecutor());
+  ZG_RETURN_IF_ERROR(trainer->CheckMeasuresOneSize());
+  ZG_RETURN_IF_ERROR(trainer->MakeExecutors());
   trainer->settings_ = trainer->program_.settings;
   trainer->skipped_.resize(trainer->program_.group_names.size());
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
@@ -81,17 +86,69 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   return trainer;
 }
 
-Status Trainer::MakeExecutor() {
+// Their results name the nodes of one program.
+Status Trainer::CheckMeasuresOneSize() const {
+  if (program_.smaller_sizes.empty() || (!options_.profile && options_.trace_steps == 0)) {
+    return Status::Ok();
+  }
+  return InvalidArgument(
+      "graph {}: its inputs have several sizes, but `{}` measures one program; give train() one size",
+      program_.graph.name(), options_.profile ? "profile" : "trace");
+}
+
+StatusOr<std::unique_ptr<Executor>> Trainer::MakeExecutor(const Program& program) {
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                      Executor::Create(&program.graph, *kernels_, communicator_,
+                                       ExecutorOptionsFor(program)));
+  LogPlan(program.graph.name(), executor->plan());
+  return executor;
+}
+
+Status Trainer::MakeExecutors() {
   if (options_.measured_gemms != nullptr) options_.measured_gemms->ForgetFound();
-  ZG_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_.graph, *kernels_, communicator_,
-                                                  ExecutorOptionsFor(options_)));
-  LogPlan(program_.graph.name(), executor_->plan());
+  ZG_ASSIGN_OR_RETURN(executor_, MakeExecutor(program_));
+  for (const Program& smaller : program_.smaller_sizes) {
+    ZG_ASSIGN_OR_RETURN(smaller_.emplace_back(), MakeExecutor(smaller));
+  }
   if (options_.measured_gemms != nullptr) {
     ZG_RETURN_IF_ERROR(options_.measured_gemms->CheckComplete());
   }
+  stepping_ = stepped_ = executor_.get();
+  if (size_ == 0) size_ = program_.size;
+  ZG_RETURN_IF_ERROR(set_size(size_));
   has_grad_norm_ = executor_->HasOutput("grad_norm");
   return ExchangeStatus(executor_->communicator(), "set initial values",
                         InitializeTensors(*executor_, options_.seed));
+}
+
+void Trainer::ForgetExecutors() {
+  stepping_ = stepped_ = nullptr;
+  smaller_.clear();
+  executor_.reset();
+}
+
+std::vector<const Executor*> Trainer::executors() const {
+  std::vector<const Executor*> all;
+  for (const auto& executor : smaller_) all.push_back(executor.get());
+  all.push_back(executor_.get());
+  return all;
+}
+
+Status Trainer::set_size(int64_t size) {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < smaller_.size(); ++i) {
+    sizes.push_back(program_.smaller_sizes[i].size);
+    if (sizes.back() == size) stepping_ = smaller_[i].get();
+  }
+  sizes.push_back(program_.size);
+  if (sizes.back() == size) stepping_ = executor_.get();
+  if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) {
+    return InvalidArgument("set_size: got {}, expected one of the graph's sizes: {}", size,
+                           program_.size == 0 ? "it has one only; give several to Graph::train"
+                                              : fmt::format("{}", fmt::join(sizes, ", ")));
+  }
+  size_ = size;
+  return Status::Ok();
 }
 
 std::string Trainer::arithmetic() const {
@@ -115,7 +172,7 @@ Status Trainer::load_parameters(const std::string& path, const std::string& may_
 }
 
 StatusOr<float> Trainer::Scalar(std::string_view name) const {
-  ZG_ASSIGN_OR_RETURN(const OutputSlot* output, executor_->Output(name));
+  ZG_ASSIGN_OR_RETURN(const OutputSlot* output, stepped_->Output(name));
   float value = 0;
   std::memcpy(&value, output->data.data(), sizeof(value));
   return value;
@@ -123,7 +180,8 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 
 StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                                  const Executor::StepGroups& groups) {
-  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, feed, groups));
+  stepped_ = stepping_;
+  ZG_RETURN_IF_ERROR(stepped_->RunStep(step_, lr_factor_, feed, groups));
   // If the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
@@ -147,7 +205,7 @@ int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batche
 
 Status Trainer::feed(std::initializer_list<NamedData> data) {
   for (const NamedData& item : data)
-    ZG_RETURN_IF_ERROR(executor_->SetInput("", item.name, item.data, item.bytes));
+    ZG_RETURN_IF_ERROR(stepping_->SetInput("", item.name, item.data, item.bytes));
   return Status::Ok();
 }
 
@@ -158,11 +216,11 @@ Status Trainer::eval(std::string_view name, std::initializer_list<NamedData> dat
 }
 
 StatusOr<std::vector<float>> Trainer::local_step_result(std::string_view result) const {
-  return ReadLocalStepResult(*executor_, result);
+  return ReadLocalStepResult(*stepped_, result);
 }
 
 StatusOr<std::vector<float>> Trainer::step_result(std::string_view result, int to) const {
-  return GatherStepResult(*executor_, result, to);
+  return GatherStepResult(*stepped_, result, to);
 }
 
 StatusOr<std::vector<float>> Trainer::local_result(std::string_view eval,

@@ -115,6 +115,10 @@ class Trainer {
   // Sets inputs of the training program, from within `feed`. The data must stay valid until the
   // step ends.
   Status feed(std::initializer_list<NamedData> data);
+  // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
+  // the largest. It must be the same on every rank, or the next step is an error. Error: no such size.
+  Status set_size(int64_t size);
+  int64_t size() const { return size_; }  // 0: the graph has one size only
 
   // This rank's part of a result that the last step returned beside the loss: the values of its
   // micro-batches, one after the other; for a scalar, the mean over the step.
@@ -241,14 +245,22 @@ class Trainer {
   StatusOr<TensorDigest> digest_optimizer_state();
   // The traffic of all steps. Waits for transfers that the last step has left to the next.
   StatusOr<TrafficCounters> step_traffic() const;
+  // That of the largest size, in whose arena all sizes run.
   Executor& executor() { return *executor_; }
+  // By size, from the smallest.
+  std::vector<const Executor*> executors() const;
+  // The one that took the last step.
+  Executor& step_executor() { return *stepped_; }
   const Program& program() const { return program_; }
   double create_ms() const { return create_ms_; }  // the time that create() took
 
  private:
   explicit Trainer(Program program);
-  Status MakeExecutor();  // for the program, with initial values
-  ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
+  Status MakeExecutors();  // for the program, with initial values
+  StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Program& program);
+  void ForgetExecutors();
+  ExecutorOptions ExecutorOptionsFor(const Program& program) const;
+  Status CheckMeasuresOneSize() const;
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   StatusOr<float> RunStep(const std::function<Status(int64_t micro_batch)>& feed,
@@ -265,6 +277,8 @@ class Trainer {
   Status CheckSameChange(const std::string& change, int64_t* num_updates) const;
   // Whether the running program updates by `after` now; if not, nothing has changed.
   StatusOr<bool> ReplaceRules(const optim::UpdateRules& before, const optim::UpdateRules& after);
+  StatusOr<bool> ReplaceRulesIn(const ir::Graph& graph, const optim::UpdateRules& before,
+                                const optim::UpdateRules& after, Executor* executor);
   Status Rebuild(std::unique_ptr<Graph> graph, std::string changes);
   Status RepeatChanges(const std::map<std::string, std::string>& settings,
                        const std::vector<optim::ParameterGroup>& groups);
@@ -283,6 +297,10 @@ class Trainer {
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // the directory that saving is prepared for
   std::unique_ptr<Executor> executor_;
+  std::vector<std::unique_ptr<Executor>> smaller_;  // by Program::smaller_sizes
+  Executor* stepping_ = nullptr;                    // takes the next step
+  Executor* stepped_ = nullptr;                     // took the last one
+  int64_t size_ = 0;                                // of the next step
   SaveMemory save_memory_;                // for the copy of the save in progress
   std::unique_ptr<CheckpointSave> save_;  // the save in progress
   bool has_grad_norm_ = false;

@@ -154,14 +154,26 @@ Status Trainer::set_optimizer(const optim::Optimizer& optimizer, const std::stri
 
 StatusOr<bool> Trainer::ReplaceRules(const optim::UpdateRules& before,
                                      const optim::UpdateRules& after) {
-  auto replaced = optim::ReplaceRules(program_.graph, before, after);
+  ZG_ASSIGN_OR_RETURN(bool is_replaced,
+                      ReplaceRulesIn(program_.graph, before, after, executor_.get()));
+  // The updates of all sizes are the same.
+  for (size_t i = 0; is_replaced && i < smaller_.size(); ++i) {
+    ZG_ASSIGN_OR_RETURN(is_replaced, ReplaceRulesIn(program_.smaller_sizes[i].graph, before, after,
+                                                    smaller_[i].get()));
+  }
+  return is_replaced;
+}
+
+StatusOr<bool> Trainer::ReplaceRulesIn(const ir::Graph& graph, const optim::UpdateRules& before,
+                                       const optim::UpdateRules& after, Executor* executor) {
+  auto replaced = optim::ReplaceRules(graph, before, after);
   if (!replaced.has_value()) return false;
   std::vector<const ir::Node*> nodes;
   for (auto& [node, attributes] : *replaced) {
     std::swap(node->attributes, attributes);
     nodes.push_back(node);
   }
-  StatusOr<bool> remade = executor_->RemakeKernels(nodes, *kernels_);
+  StatusOr<bool> remade = executor->RemakeKernels(nodes, *kernels_);
   if (!remade.ok() || !*remade) {
     for (auto& [node, attributes] : *replaced) std::swap(node->attributes, attributes);
   }
@@ -172,13 +184,13 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   ZG_ASSIGN_OR_RETURN(Program program, compile_(*graph));
   ZG_ASSIGN_OR_RETURN(const TensorSnapshot snapshot, TensorSnapshot::Take(*executor_));
   ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, executor_->StepTraffic());
-  executor_.reset();
+  ForgetExecutors();
   AddDifference({}, traffic, &traffic_before_changes_);
   std::swap(program_, program);  // `program` is now the previous one
-  if (const Status status = MakeExecutor(); !status.ok()) {
-    executor_.reset();
+  if (const Status status = MakeExecutors(); !status.ok()) {
+    ForgetExecutors();
     std::swap(program_, program);
-    ZG_RETURN_IF_ERROR(MakeExecutor());
+    ZG_RETURN_IF_ERROR(MakeExecutors());
     ZG_RETURN_IF_ERROR(snapshot.Restore(*executor_, [](std::string_view) { return true; }));
     return status;
   }
