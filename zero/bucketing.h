@@ -54,7 +54,7 @@
 namespace zg::zero {
 
 enum class BucketOrder {
-  kGradients,   // in which backward completes the gradients: a bucket is full early
+  kGradients,  // in which backward completes the gradients: a bucket is full early
   kParameters,  // the reversed order of the parameters, which programs for inputs of other sizes share
 };
 

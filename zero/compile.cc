@@ -96,16 +96,15 @@ Status CompileSmallerSizes(const Graph& graph, const Target& target, Program* pr
     Program at_size;
     at_size.options = program->options;
     at_size.options.dump_directory.clear();
-    ZG_ASSIGN_OR_RETURN(at_size,
-                        CompileResolved(*smaller, program->graph.mesh(), std::move(at_size), target));
+    ZG_ASSIGN_OR_RETURN(
+        at_size, CompileResolved(*smaller, program->graph.mesh(), std::move(at_size), target));
     const Status same = CheckSameVariables(*program, at_size);
     if (!same.ok()) {
-      return same.WithContext(fmt::format(
-          "graph {}: at size {}, which does not use its parameters as size {} does, in the same order",
-          graph.name(), at_size.size, program->size));
+      return same.WithContext(
+          fmt::format("graph {}: size {} does not train its parameters as size {} does",
+                      graph.name(), at_size.size, program->size));
     }
-    program->memory.arena_bytes =
-        std::max(program->memory.arena_bytes, at_size.memory.arena_bytes);
+    program->memory.arena_bytes = std::max(program->memory.arena_bytes, at_size.memory.arena_bytes);
     program->settings["inputs"] += fmt::format("; {}", at_size.settings["inputs"]);
     program->smaller_sizes.push_back(std::move(at_size));
   }
@@ -131,8 +130,7 @@ Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Targ
   manager_options.checks_reports = false;  // builds with assertions check them, and so do tests of
                                            // single passes
 #endif
-  const BucketOrder order =
-      program->size == 0 ? BucketOrder::kGradients : BucketOrder::kParameters;
+  const BucketOrder order = program->size == 0 ? BucketOrder::kGradients : BucketOrder::kParameters;
   PassManager manager(MakePipeline(program->options, update, order), manager_options);
   ZG_RETURN_IF_ERROR(manager.Run(program->graph));
   ZG_ASSIGN_OR_RETURN(program->memory, target(program->graph));

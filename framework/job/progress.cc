@@ -25,16 +25,17 @@ double Now() {
 
 }  // namespace
 
-void MovingAverage::Add(double ms) {
+void MovingAverage::Add(double value) {
   if (is_first_) {
     is_first_ = false;
     return;
   }
-  window_.push_back(ms);
+  window_.push_back(value);
   if (window_.size() > kWindow) window_.pop_front();
 }
 
-double MovingAverage::ms() const {
+double MovingAverage::mean() const {
+  if (window_.empty()) return 0;
   return std::accumulate(window_.begin(), window_.end(), 0.0) / static_cast<double>(window_.size());
 }
 
@@ -62,7 +63,9 @@ double TimeLeft::Seconds(int64_t num_steps) const {
 }
 
 void Progress::Step(const StepRecord& record) {
-  average_.Add(record.ms);
+  ms_.Add(record.ms);
+  tokens_.Add(static_cast<double>(record.work.tokens));
+  flops_.Add(record.work.flops);
   time_left_.Add(record.ms, Now());
   if (options_.terminal_columns == 0) {
     print_out(Line(record) + "\n");
@@ -81,16 +84,19 @@ void Progress::Finish() {
   bar_is_open_ = false;
 }
 
+double Progress::PerSecond(const MovingAverage& amount) const {
+  return ms_.mean() > 0 ? amount.mean() * 1000 / ms_.mean() : 0;
+}
+
 std::string Progress::TokenRate() const {
-  const double ms = average_.has_value() ? average_.ms() : 0;
-  if (ms <= 0) return "-";
-  return FormatCount(static_cast<double>(options_.tokens_per_step) * 1000 / ms);
+  const double rate = PerSecond(tokens_);
+  return rate > 0 ? FormatCount(rate) : "-";
 }
 
 std::string Progress::Utilization() const {
-  const double ms = average_.has_value() ? average_.ms() : 0;
-  if (ms <= 0 || options_.peak_flops <= 0) return "n/a";
-  return FormatPercent(options_.flops_per_step * 1000 / ms / options_.peak_flops);
+  const double rate = PerSecond(flops_);
+  if (rate <= 0 || options_.peak_flops <= 0) return "n/a";
+  return FormatPercent(rate / options_.peak_flops);
 }
 
 std::string Progress::Remaining(int64_t step) const {
@@ -105,7 +111,7 @@ std::string Progress::Line(const StepRecord& record) const {
       fmt::format("step {:>{}}/{}  loss {:.6f}", record.step, total.size(), total, record.loss);
   if (record.grad_norm) line += fmt::format("  grad norm {:.4g}", *record.grad_norm);
   line += fmt::format("  lr {:.3e}  {:.1f} ms", record.lr, record.ms);
-  if (options_.tokens_per_step > 0) line += fmt::format("  {} tokens/s", TokenRate());
+  if (record.work.tokens > 0) line += fmt::format("  {} tokens/s", TokenRate());
   line += fmt::format("  MFU {}", Utilization());
   if (options_.peak_memory_bytes > 0) {
     line += fmt::format("  peak {}", FormatBytes(options_.peak_memory_bytes));
@@ -118,11 +124,11 @@ std::string Progress::Line(const StepRecord& record) const {
 // must be covered.
 std::string Progress::Bar(const StepRecord& record) const {
   const std::string head = fmt::format("step {}/{}", record.step, options_.total_steps);
-  const double ms = average_.has_value() ? average_.ms() : record.ms;
+  const double ms = ms_.has_value() ? ms_.mean() : record.ms;
   std::string tail = fmt::format("loss {:.4f}", record.loss);
   if (record.grad_norm) tail += fmt::format(" norm {:.3g}", *record.grad_norm);
   tail += fmt::format(" lr {:.3g} {:.1f} ms", record.lr, ms);
-  if (options_.tokens_per_step > 0) tail += fmt::format(" {} tokens/s", TokenRate());
+  if (record.work.tokens > 0) tail += fmt::format(" {} tokens/s", TokenRate());
   if (options_.peak_flops > 0) tail += fmt::format(" MFU {}", Utilization());
   tail += Remaining(record.step);
 

@@ -15,19 +15,17 @@ namespace zg {
 
 struct ProgressOptions {
   int64_t total_steps = 0;
-  int64_t tokens_per_step = 0;  // over all ranks; 0: a model without tokens
-  double flops_per_step = 0;    // over all ranks
-  double peak_flops = 0;        // per second, of all ranks' processors; 0: unknown, MFU is n/a
+  double peak_flops = 0;  // per second, of all ranks' processors; 0: unknown, MFU is n/a
   int64_t peak_memory_bytes = 0;
   int terminal_columns = 0;  // TerminalColumns(); 0: lines instead of a bar
 };
 
-// The mean time of the last steps, without the first step of the run.
+// The mean of a value of the last steps, without the first step of the run.
 class MovingAverage {
  public:
-  void Add(double ms);
+  void Add(double value);
   bool has_value() const { return !window_.empty(); }
-  double ms() const;
+  double mean() const;  // 0 before the second step
 
  private:
   static constexpr size_t kWindow = 20;
@@ -72,10 +70,11 @@ class Progress {
  private:
   std::string TokenRate() const;
   std::string Utilization() const;
+  double PerSecond(const MovingAverage& amount) const;  // 0: unknown yet
   std::string Remaining(int64_t step) const;  // with a space before it; "" after the last step
 
   ProgressOptions options_;
-  MovingAverage average_;
+  MovingAverage ms_, tokens_, flops_;
   TimeLeft time_left_;
   double last_redraw_s_ = 0;
   bool bar_is_open_ = false;

@@ -32,11 +32,13 @@ Json ConfigAsJson(const std::vector<ResolvedFlag>& config) {
 }
 
 Json StepAsJson(const StepRecord& step) {
-  return {{"step", step.step},
-          {"loss", NineDigits(step.loss)},
-          {"grad_norm", step.grad_norm ? NineDigits(*step.grad_norm) : Json(nullptr)},
-          {"lr", Number(step.lr)},
-          {"ms", Number(step.ms)}};
+  Json json = {{"step", step.step},
+               {"loss", NineDigits(step.loss)},
+               {"grad_norm", step.grad_norm ? NineDigits(*step.grad_norm) : Json(nullptr)},
+               {"lr", Number(step.lr)},
+               {"ms", Number(step.ms)}};
+  if (step.size != 0) json["size"] = step.size;
+  return json;
 }
 
 Json MemoryAsJson(const MemoryUse& memory) {
@@ -114,11 +116,16 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
 
 }  // namespace
 
+double MedianOfSteps(const std::vector<StepRecord>& steps,
+                     const std::function<double(const StepRecord& step)>& value) {
+  std::vector<double> values;
+  for (const StepRecord& step : steps) values.push_back(value(step));
+  if (values.size() > 1) values.erase(values.begin());
+  return Median(std::move(values));
+}
+
 double MedianStepMs(const std::vector<StepRecord>& steps) {
-  std::vector<double> ms;
-  for (const StepRecord& step : steps) ms.push_back(step.ms);
-  if (ms.size() > 1) ms.erase(ms.begin());
-  return Median(std::move(ms));
+  return MedianOfSteps(steps, [](const StepRecord& step) { return step.ms; });
 }
 
 std::string ReportAsJson(const Report& report) {

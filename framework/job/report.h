@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,12 +17,21 @@
 
 namespace zg {
 
+// What a step trains on, over all ranks; 0: unknown.
+struct StepWork {
+  int64_t samples = 0;
+  int64_t tokens = 0;
+  double flops = 0;
+};
+
 struct StepRecord {
   int64_t step = 0;  // the first is 1
   double loss = 0.0;
   std::optional<double> grad_norm;
   double lr = 0.0;
   double ms = 0.0;
+  int64_t size = 0;  // of its inputs; 0: the graph has one size
+  StepWork work = {};
 };
 
 // Digests of the whole logical tensors, in the order of their names.
@@ -40,7 +50,7 @@ struct MemoryUse {
 struct Speed {
   double ms_per_step_median = 0.0;
   double tokens_per_s = 0.0;
-  double flops_per_step = 0.0;  // by one rank
+  double flops_per_step = 0.0;  // by one rank; the median
   double compile_ms = 0.0;
 };
 
@@ -74,7 +84,9 @@ struct Report {
   std::optional<Profile> profile;  // of rank 0; none without --profile
 };
 
-// The median time of a step, without the first one, which warms up; 0 without steps.
+// The median of a value of the steps, without the first one, which warms up; 0 without steps.
+double MedianOfSteps(const std::vector<StepRecord>& steps,
+                     const std::function<double(const StepRecord& step)>& value);
 double MedianStepMs(const std::vector<StepRecord>& steps);
 
 // Losses and norms have 9 significant digits, which is every bit of an f32; values that are not

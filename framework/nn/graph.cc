@@ -163,8 +163,7 @@ Status Graph::TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t>
     smaller_sizes_.back()->size_ = size;
   }
   return AtEverySize([&](Graph& graph) {
-    return graph.TraceTrain(optimizer,
-                            [&](Inputs& inputs) { return build(inputs, graph.size()); });
+    return graph.TraceTrain(optimizer, [&](Inputs& inputs) { return build(inputs, graph.size()); });
   });
 }
 
@@ -180,9 +179,8 @@ Status Graph::AtEverySize(const std::function<Status(Graph& graph)>& change) {
 }
 
 void Graph::eval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {
-  Run(fmt::format("eval '{}'", name), [&] {
-    return AtEverySize([&](Graph& graph) { return graph.TraceEval(name, build); });
-  });
+  Run(fmt::format("eval '{}'", name),
+      [&] { return AtEverySize([&](Graph& graph) { return graph.TraceEval(name, build); }); });
 }
 
 Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {

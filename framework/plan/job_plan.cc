@@ -41,6 +41,11 @@ void FillSchedule(const ir::Graph& graph, const MemoryPlan& memory, JobPlan* pla
   }
 }
 
+SizePlan PlanSize(const Program& program, const Machine& machine) {
+  return {program.size, program.memory.arena_bytes, program.flops,
+          EstimateStep(program, machine).time.step_ms()};
+}
+
 }  // namespace
 
 JobPlan PlanJob(const Program& program, const Machine& machine, const std::string& description) {
@@ -58,6 +63,11 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.lower_bound_bytes = program.memory.lower_bound_bytes;
   plan.saving_bytes = MostCheckpointBytes(program.graph);
   plan.result_bytes = StepResultBytes(program.graph);
+  for (const Program& smaller : program.smaller_sizes) {
+    plan.result_bytes += StepResultBytes(smaller.graph);
+    plan.sizes.push_back(PlanSize(smaller, machine));
+  }
+  if (program.size != 0) plan.sizes.push_back(PlanSize(program, machine));
   plan.compile_ms = program.compile_ms;
   FillSchedule(program.graph, program.memory, &plan);
   plan.kept_bytes = KeptBytes(plan);

@@ -27,6 +27,14 @@ struct ScheduledNode {
   int64_t alive_bytes = 0;
 };
 
+// What a step needs at one size of the inputs (Graph::train).
+struct SizePlan {
+  int64_t size = 0;
+  int64_t peak_bytes = 0;
+  double flops = 0;
+  double step_ms = 0;
+};
+
 // The plan of one rank; the plans of all ranks are the same.
 struct JobPlan {
   std::string model;        // the graph's name
@@ -62,6 +70,9 @@ struct JobPlan {
   std::optional<PricedTransfers> priced_transfers;  // if it has those of such ranks
   std::vector<Replicated> replicated;
   Owned owned;
+  // If inputs have several sizes: each of them, ascending. What else this describes is the largest;
+  // the arena has room for each.
+  std::vector<SizePlan> sizes;
   double compile_ms = 0;
 
   double ratio() const {  // 1: no bytes are lost to fragmentation

@@ -162,6 +162,12 @@ std::string JsonReport(const PlanReport& report) {
                    {"ms", plan.races.ms}}}}},
                {"time", TimeAsJson(plan)},
                {"whole", ReplicatedAsJson(plan)}};
+  for (const SizePlan& size : plan.sizes) {
+    json["sizes"].push_back({{"size", size.size},
+                             {"peak", size.peak_bytes},
+                             {"flops_per_step", size.flops},
+                             {"step_ms", size.step_ms}});
+  }
   if (plan.owned.tensors > 0) {
     json["owned"] = {{"tensors", plan.owned.tensors},
                      {"buckets", plan.owned.buckets},

@@ -205,6 +205,16 @@ std::string Owners(const Owned& owned) {
       owned.tensors, owned.buckets, owned.bytes_imbalance, owned.flops_imbalance);
 }
 
+// If inputs have several sizes.
+std::string SizesTable(const JobPlan& plan) {
+  Rows rows = {{"  size of the inputs", "peak", "FLOP", "time"}};
+  for (const SizePlan& size : plan.sizes) {
+    rows.push_back({fmt::format("  {}", size.size), FormatBytes(size.peak_bytes),
+                    FormatCount(size.flops), Milliseconds(size.step_ms)});
+  }
+  return FormatTable(rows) + "  everything else here is of the largest\n";
+}
+
 std::string Stages(const StageComparison& stages) {
   Rows rows = {{"  stage"}};
   for (int i = 0; i < kNumMemoryCategories; ++i) {
@@ -230,6 +240,7 @@ std::string TextReport(const PlanReport& report) {
   const JobPlan& plan = report.plan;
   std::string text = Header(report) + "\n" + Memory(plan) + "\n" + Peak(plan) + "\n" +
                      TrafficAndTime(plan) + "\n" + Whole(plan) + Owners(plan.owned);
+  if (!plan.sizes.empty()) text += "\n" + SizesTable(plan);
   if (!report.overlap.tried.empty()) text += "\n" + OverlapTable(report.overlap);
   if (report.stages.has_value()) text += "\n" + Stages(*report.stages);
   return text + fmt::format("\n  compiled in {}\n", Milliseconds(plan.compile_ms));

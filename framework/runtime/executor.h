@@ -151,7 +151,7 @@ class Executor {
  private:
   Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options);
   StatusOr<std::byte*> AllocateArena();
-  Status TakeTurn();    // before a step
+  Status TakeTurn();         // before a step
   Status SettleOwn() const;  // the work of this executor's steps
   Status ActivateNodesOf(const StepGroups& groups);
 
@@ -175,9 +175,9 @@ class Executor {
   mutable TrafficCounters step_traffic_ = {};
   mutable std::optional<TrafficCounters> before_steps_;
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
-  Executor* owner_ = this;                       // of the arena
-  std::vector<const Executor*> guests_;          // others in this one's arena
-  const Executor* last_stepped_ = this;          // of the owner and its guests; used by the owner
+  Executor* owner_ = this;                      // of the arena
+  std::vector<const Executor*> guests_;         // others in this one's arena
+  const Executor* last_stepped_ = this;         // of the owner and its guests; used by the owner
 };
 
 }  // namespace zg

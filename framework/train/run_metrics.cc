@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <string>
@@ -50,10 +51,13 @@ void RunMetrics::WriteScalars(const StepRecord& record) {
     if (per_step == 0 || record.ms <= 0) return;
     values.push_back({name, 1e3 * static_cast<double>(per_step) / record.ms});
   };
-  add_rate("samples_per_s", step_size_.samples);
-  add_rate("tokens_per_s", step_size_.tokens);
-  const auto arena_bytes = static_cast<double>(trainer_.executor().meter().peak_bytes());
-  values.push_back({"arena_bytes", arena_bytes});
+  add_rate("samples_per_s", record.work.samples);
+  add_rate("tokens_per_s", record.work.tokens);
+  int64_t arena_bytes = 0;
+  for (const Executor* executor : trainer_.executors()) {
+    arena_bytes = std::max(arena_bytes, executor->meter().peak_bytes());
+  }
+  values.push_back({"arena_bytes", static_cast<double>(arena_bytes)});
   if (const StatusOr<ProcessMemory> memory = ReadProcessMemory(); memory.ok()) {
     values.push_back({"private_bytes",
                       static_cast<double>(memory->resident_bytes - memory->shared_resident_bytes)});
@@ -68,7 +72,7 @@ void RunMetrics::Log(std::string_view name, double value) {
 // Each rank has counted the gradients that it updates with.
 Status RunMetrics::WriteHistograms(int64_t step) {
   std::string mine;
-  for (const auto& [name, histogram] : trainer_.executor().gradient_histograms()->Take()) {
+  for (const auto& [name, histogram] : trainer_.step_executor().gradient_histograms()->Take()) {
     mine += fmt::format("{}\t{}\n", name, histogram.Pack());
   }
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> of_ranks,

@@ -15,17 +15,10 @@
 
 namespace zg {
 
-// The amount of data that one step trains on, over all ranks; 0: unknown.
-struct StepSize {
-  int64_t samples = 0;
-  int64_t tokens = 0;
-};
-
 class RunMetrics {
  public:
   // Both must outlive it.
-  RunMetrics(const Job& job, Trainer& trainer, StepSize step_size)
-      : job_(job), trainer_(trainer), step_size_(step_size) {}
+  RunMetrics(const Job& job, Trainer& trainer) : job_(job), trainer_(trainer) {}
 
   // Opens the files, after the trainer has resumed.
   Status Open();
@@ -48,7 +41,6 @@ class RunMetrics {
 
   const Job& job_;
   Trainer& trainer_;
-  const StepSize step_size_;
   std::unique_ptr<Metrics> metrics_;  // on rank 0, if requested
   Status failure_;
 };

@@ -97,9 +97,9 @@ Status Trainer::CheckMeasuresOneSize() const {
 }
 
 StatusOr<std::unique_ptr<Executor>> Trainer::MakeExecutor(const Program& program) {
-  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
-                      Executor::Create(&program.graph, *kernels_, communicator_,
-                                       ExecutorOptionsFor(program)));
+  ZG_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
+      Executor::Create(&program.graph, *kernels_, communicator_, ExecutorOptionsFor(program)));
   LogPlan(program.graph.name(), executor->plan());
   return executor;
 }

@@ -301,8 +301,8 @@ class Trainer {
   Executor* stepping_ = nullptr;                    // takes the next step
   Executor* stepped_ = nullptr;                     // took the last one
   int64_t size_ = 0;                                // of the next step
-  SaveMemory save_memory_;                // for the copy of the save in progress
-  std::unique_ptr<CheckpointSave> save_;  // the save in progress
+  SaveMemory save_memory_;                          // for the copy of the save in progress
+  std::unique_ptr<CheckpointSave> save_;            // the save in progress
   bool has_grad_norm_ = false;
   int64_t step_ = 0;
   std::vector<int64_t> skipped_;  // by group: the steps that did not update it

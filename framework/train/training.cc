@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/base/stopwatch.h"
 #include "framework/base/threads.h"
 #include "framework/job/console.h"
@@ -39,18 +41,30 @@ std::string InputsOf(const Program& program) {
   return inputs == program.settings.end() ? "" : inputs->second;
 }
 
-StatusOr<std::vector<int64_t>> PeakOfEveryRank(const Executor& executor) {
+StatusOr<std::vector<int64_t>> PeakOfEveryRank(Communicator& communicator, int64_t mine) {
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                      executor.communicator().Exchange(
-                          "peak memory", std::to_string(executor.meter().peak_bytes())));
+                      communicator.Exchange("peak memory", std::to_string(mine)));
   std::vector<int64_t> peaks;
   for (const std::string& text : texts) peaks.push_back(std::stoll(text));
   return peaks;
 }
 
-Status FillMemory(const Job& job, const Executor& executor, Report* report) {
-  report->predicted_memory = {executor.plan().category_bytes, executor.plan().arena_bytes};
-  report->measured_memory = {executor.meter().category_bytes(), executor.meter().peak_bytes()};
+// The most of two programs, which do not run at the same time.
+void TakeMost(const CategoryBytes& category_bytes, int64_t peak_bytes, MemoryUse* use) {
+  use->peak_bytes = std::max(use->peak_bytes, peak_bytes);
+  for (size_t i = 0; i < category_bytes.size(); ++i) {
+    use->category_bytes[i] = std::max(use->category_bytes[i], category_bytes[i]);
+  }
+}
+
+Status FillMemory(const Job& job, Trainer& trainer, Report* report) {
+  for (const Executor* of_size : trainer.executors()) {
+    const MemoryMeter& meter = of_size->meter();
+    TakeMost(of_size->plan().category_bytes, of_size->plan().arena_bytes,
+             &report->predicted_memory);
+    TakeMost(meter.category_bytes(), meter.peak_bytes(), &report->measured_memory);
+  }
+  const Executor& executor = trainer.executor();
   ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
   // The operating system counts peers' memory that is mapped here, but it belongs to them.
   report->rss_peak_bytes =
@@ -58,7 +72,8 @@ Status FillMemory(const Job& job, const Executor& executor, Report* report) {
   ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse device, executor.device().MemoryUse());
   report->device_library_bytes = device.library_bytes;
   report->rss_before_graph_bytes = job.resident_bytes_at_start();
-  ZG_ASSIGN_OR_RETURN(report->per_rank_peak_bytes, PeakOfEveryRank(executor));
+  ZG_ASSIGN_OR_RETURN(report->per_rank_peak_bytes,
+                      PeakOfEveryRank(executor.communicator(), report->measured_memory.peak_bytes));
   return Status::Ok();
 }
 
@@ -102,11 +117,9 @@ Status ResumeIfAsked(const Job& job, Trainer& trainer) {
   return Status::Ok();
 }
 
-ProgressOptions ProgressOptionsOf(const Job& job, const Trainer& trainer, int64_t tokens_per_step) {
+ProgressOptions ProgressOptionsOf(const Job& job, const Trainer& trainer) {
   ProgressOptions options;
   options.total_steps = job.options().steps;
-  options.tokens_per_step = tokens_per_step;
-  options.flops_per_step = trainer.program().flops * job.size();
   options.peak_memory_bytes = trainer.program().memory.arena_bytes;
   options.terminal_columns = TerminalColumns();
   return options;
@@ -119,16 +132,13 @@ struct Training::Impl {
       : job(the_job),
         trainer(std::move(the_trainer)),
         options(std::move(the_options)),
-        progress(ProgressOptionsOf(job, *trainer, tokens_per_step())),
+        progress(ProgressOptionsOf(job, *trainer)),
         saver(job, *trainer, job.options().steps),
-        metrics(job, *trainer,
-                {options.samples_per_micro_batch * micro_batches(), tokens_per_step()}),
+        metrics(job, *trainer),
         trace(job, *trainer) {}
 
-  // Over all ranks.
-  int64_t micro_batches() const { return trainer->program().options.micro_batches; }
-  int64_t tokens_per_step() const { return options.tokens_per_micro_batch * micro_batches(); }
-
+  const Program& ProgramOfStep() const;  // of the step that is next
+  StepWork WorkOf(const Program& program) const;
   Status Begin();
   void PrintStart() const;
   StatusOr<bool> Next();
@@ -145,8 +155,10 @@ struct Training::Impl {
   RunMetrics metrics;
   RunTrace trace;
   optim::Schedule schedule;
-  int64_t step_number = 0;   // of the step that Next() began
-  bool has_stepped = false;  // since then
+  std::map<int64_t, TrafficCounters> predicted_traffic;  // of one step, by its size
+  TrafficCounters predicted_of_steps = {};               // so far
+  int64_t step_number = 0;                               // of the step that Next() began
+  bool has_stepped = false;                              // since then
   bool has_ended = false;
   Report report;
 };
@@ -160,16 +172,24 @@ Status Training::Impl::Begin() {
   report.hosts = communicator.hosts();
   if (report.hosts.empty()) report.hosts.assign(communicator.size(), 0);
   report.processors = NumUsableCores();
-  report.predicted_traffic =
-      Predicted(PredictTrafficOnHosts(trainer->program().graph, communicator.hosts()));
+  const Program& largest = trainer->program();
+  const auto predict = [&](const Program& program) {
+    predicted_traffic[program.size] =
+        Predicted(PredictTrafficOnHosts(program.graph, communicator.hosts()));
+  };
+  predict(largest);
+  for (const Program& smaller : largest.smaller_sizes) predict(smaller);
+  report.predicted_traffic = predicted_traffic[largest.size];
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
-  report.speed.flops_per_step = trainer->program().flops;
+  report.speed.flops_per_step = largest.flops;
   ZG_ASSIGN_OR_RETURN(schedule, ScheduleOf(job.options()));
   SetSettings(job.options(), options.settings, *trainer);
   ZG_RETURN_IF_ERROR(saver.Prepare());
   ZG_RETURN_IF_ERROR(ResumeIfAsked(job, *trainer));
   report.saving_bytes = trainer->reserved_for_saving_bytes();
-  report.result_bytes = trainer->executor().step_result_bytes();
+  for (const Executor* executor : trainer->executors()) {
+    report.result_bytes += executor->step_result_bytes();
+  }
   ZG_RETURN_IF_ERROR(trace.Begin());
   return metrics.Open();
 }
@@ -181,6 +201,24 @@ void Training::Impl::PrintStart() const {
     print_out(fmt::format("resumed after step {}\n", trainer->steps_done()));
   }
   metrics.PrintStart();
+}
+
+const Program& Training::Impl::ProgramOfStep() const {
+  const Program& largest = trainer->program();
+  for (const Program& smaller : largest.smaller_sizes) {
+    if (smaller.size == trainer->size()) return smaller;
+  }
+  return largest;
+}
+
+StepWork Training::Impl::WorkOf(const Program& program) const {
+  const int64_t micro_batches = program.options.micro_batches;
+  StepWork work;
+  work.samples = options.samples_per_micro_batch * micro_batches;
+  work.tokens = options.tokens_per_micro_batch * micro_batches;
+  if (program.size != 0) work.tokens = work.tokens * program.size / trainer->program().size;
+  work.flops = program.flops * job.size();
+  return work;
 }
 
 StatusOr<bool> Training::Impl::Next() {
@@ -212,12 +250,16 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   trainer->set_lr_factor(factor);
   const Stopwatch stopwatch;
   ZG_ASSIGN_OR_RETURN(const float loss, run());
+  const Program& program = ProgramOfStep();
+  AddDifference({}, predicted_traffic[program.size], &predicted_of_steps);
   StepRecord record;
   record.step = step_number;
   record.loss = loss;
   record.grad_norm = trainer->grad_norm();
   record.lr = trainer->program().lr * factor;
   record.ms = stopwatch.ms();
+  record.size = program.size;
+  record.work = WorkOf(program);
   report.steps.push_back(record);
   if (job.is_main()) progress.Step(record);
   ZG_RETURN_IF_ERROR(metrics.AfterStep(record));
@@ -233,14 +275,18 @@ Status Training::Impl::Finish() {
   if (num_steps > 0) {
     ZG_ASSIGN_OR_RETURN(const TrafficCounters measured, trainer->step_traffic());
     report.measured_traffic = PerStep(measured, num_steps);
+    report.predicted_traffic = PerStep(predicted_of_steps, num_steps);
   }
   report.speed.ms_per_step_median = MedianStepMs(report.steps);
   if (report.speed.ms_per_step_median > 0) {
-    report.speed.tokens_per_s =
-        1e3 * static_cast<double>(tokens_per_step()) / report.speed.ms_per_step_median;
+    const double tokens = MedianOfSteps(
+        report.steps, [](const auto& step) { return static_cast<double>(step.work.tokens); });
+    report.speed.tokens_per_s = 1e3 * tokens / report.speed.ms_per_step_median;
+    report.speed.flops_per_step =
+        MedianOfSteps(report.steps, [](const auto& step) { return step.work.flops; }) / job.size();
   }
   if (job.options().profile) report.profile = trainer->executor().profile();
-  ZG_RETURN_IF_ERROR(FillMemory(job, trainer->executor(), &report));
+  ZG_RETURN_IF_ERROR(FillMemory(job, *trainer, &report));
   ZG_RETURN_IF_ERROR(FillFinalState(*trainer, &report));
   return ExchangeStatus(trainer->executor().communicator(), "write the results", WriteResults());
 }

@@ -30,8 +30,10 @@ struct TrainingOptions {
   // (Trainer::set_setting).
   std::map<std::string, std::string> settings;
   int64_t samples_per_micro_batch = 0;  // 0: unknown
-  int64_t tokens_per_micro_batch = 0;   // 0: a model without tokens
-  bool summarizes = true;               // prints the summary and writes the report at the end
+  // 0: a model without tokens. If inputs have several sizes (Graph::train): at the largest; another
+  // has as many as is in proportion.
+  int64_t tokens_per_micro_batch = 0;
+  bool summarizes = true;  // prints the summary and writes the report at the end
 };
 
 class Training {

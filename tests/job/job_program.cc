@@ -29,7 +29,6 @@ void Train(zg::Job& job, double lr, double step_ms) {
   {
     zg::ProgressOptions options;
     options.total_steps = job.options().steps;
-    options.tokens_per_step = 1000;
     options.terminal_columns = zg::TerminalColumns();
     zg::Progress progress(options);
     bool is_stopped = false;
@@ -40,6 +39,7 @@ void Train(zg::Job& job, double lr, double step_ms) {
       if (!stops.ok()) job.fail(stops.status().WithContext(fmt::format("step {}", step)));
       is_stopped = std::count(stops->begin(), stops->end(), "stop") > 0;
       report.steps.push_back({step, 1.0 / static_cast<double>(step), std::nullopt, lr, step_ms});
+      report.steps.back().work.tokens = 1000;
       if (job.is_main()) progress.Step(report.steps.back());
     }
   }

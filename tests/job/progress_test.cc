@@ -15,7 +15,6 @@ using ::testing::Not;
 ProgressOptions Options(int columns) {
   ProgressOptions options;
   options.total_steps = 300;
-  options.tokens_per_step = 512;
   options.terminal_columns = columns;
   return options;
 }
@@ -26,6 +25,8 @@ StepRecord Record(int64_t step, double ms) {
   record.loss = 2.7713401;
   record.lr = 1e-3;
   record.ms = ms;
+  record.work.tokens = 512;
+  record.work.flops = 1e9;
   return record;
 }
 
@@ -35,14 +36,14 @@ TEST(MovingAverage, LeavesOutTheFirstStep) {
   EXPECT_FALSE(average.has_value());
   average.Add(10);
   average.Add(30);
-  EXPECT_EQ(average.ms(), 20);
+  EXPECT_EQ(average.mean(), 20);
 }
 
 TEST(MovingAverage, ForgetsOldSteps) {
   MovingAverage average;
   for (int i = 0; i < 100; ++i) average.Add(1000);
   for (int i = 0; i < 20; ++i) average.Add(10);
-  EXPECT_EQ(average.ms(), 10);
+  EXPECT_EQ(average.mean(), 10);
 }
 
 TEST(TimeLeft, TheFirstStepCountsAlone) {
@@ -93,7 +94,6 @@ TEST(Progress, OneLinePerStepWithoutATerminal) {
 
 TEST(Progress, ShowsWhatElseIsKnown) {
   ProgressOptions options = Options(0);
-  options.flops_per_step = 1e9;
   options.peak_flops = 1e12;
   options.peak_memory_bytes = 3'000'000;
   Progress progress(options);

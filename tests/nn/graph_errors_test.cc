@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "framework/nn/nn.h"
 
 namespace zg::nn {
@@ -131,6 +135,47 @@ TEST(GraphErrorsTest, CallsThatDoNotFit) {
   Graph empty("empty");
   empty.eval("run", std::function<Outputs(Inputs&)>());
   EXPECT_EQ(empty.status().message(), "graph empty, eval 'run': got an empty function");
+}
+
+std::string SizesError(const std::vector<int64_t>& sizes,
+                       const std::function<Var(Var x, int64_t size)>& forward) {
+  Graph graph("test");
+  graph.train(optim::Sgd{}, sizes, [&](Inputs& in, int64_t size) {
+    const Var y = forward(in.f32("x", {2, size}), size);
+    return mse_loss(y, y);
+  });
+  return graph.status().message();
+}
+
+TEST(GraphErrorsTest, Sizes) {
+  const auto same = [](Var x, int64_t) { return x; };
+  EXPECT_EQ(SizesError({4, 3}, same), "");
+  for (const auto& [sizes, text] : std::map<std::vector<int64_t>, std::string>{
+           {{}, "[]"}, {{3, 0}, "[0, 3]"}, {{3, 4, 3}, "[3, 3, 4]"}}) {
+    EXPECT_EQ(SizesError(sizes, same),
+              "graph test, train: sizes: got " + text + ", expected different numbers > 0");
+  }
+  EXPECT_EQ(
+      SizesError({3, 4}, [](Var x, int64_t size) { return size == 3 ? slice(x, 1, 0, 9) : x; }),
+      "graph test, train: size 3: slice of %x f32[2,3]: got 0 to 9 in steps of 1 along dim 1, "
+            "expected a range inside its 3 elements");
+  struct Model : Module {
+    Parameter a{this, "a", {1}, Initializer::Zeros()};
+    Parameter b{this, "b", {1}, Initializer::Zeros()};
+    Var forward(Var x) override { return x.dim(1) == 3 ? x + b : x + a; }
+  } model;
+  const auto forward = [&](Var x, int64_t) { return model(x); };
+  EXPECT_EQ(
+      SizesError({3, 4}, forward),
+      "graph test, train: size 3: parameter 1 is 'b' f32[1], but 'a' f32[1] at the largest size; "
+      "use the same parameters in the same order at every size");
+
+  Graph graph("test");
+  graph.eval("run", [](Inputs& in) { return in.f32("x", {2}); });
+  graph.train(optim::Sgd{}, {3}, [](Inputs& in, int64_t size) { return in.f32("x", {size}); });
+  EXPECT_EQ(
+      graph.status().message(),
+      "graph test, train: eval 'run' was added before; with several sizes call train() first");
 }
 
 TEST(GraphErrorsTest, OnlyTheFirstIsKept) {

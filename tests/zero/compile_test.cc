@@ -10,6 +10,7 @@
 #include "framework/ir/printer.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/nn/nn.h"
+#include "framework/passes/same_variables.h"
 #include "framework/runtime/plan_program.h"
 #include "models/classifier/model.h"
 #include "zero/stages_that_fit.h"
@@ -73,6 +74,46 @@ TEST_F(CompileTest, EqualArgumentsGiveEqualPrograms) {
   EXPECT_EQ(Print(first->graph), Print(again->graph));
   EXPECT_EQ(first->memory.arena_bytes, again->memory.arena_bytes);
   EXPECT_EQ(first->settings, again->settings);
+}
+
+// A step of the larger size needs more; both keep the same variables at the same places.
+TEST(CompileSizes, ShareTheVariables) {
+  struct Model : nn::Module {
+    nn::Linear first{this, "first", 6, 6};
+    nn::Linear last{this, "last", 6, 6};
+    Var forward(Var x) override { return last(first(x)); }
+  } model;
+  const auto compile = [&](bool trains_at_every_size, int64_t max_bytes) {
+    Graph graph("sized");
+    graph.train(optim::Adam{}, {8, 4}, [&](Inputs& in, int64_t size) {
+      const Var hidden = model.first(in.f32("x", {size, 6}));
+      const bool trains = trains_at_every_size || size == 8;
+      return mean(square(model.last(trains ? hidden : stop_gradient(hidden))));
+    });
+    graph.eval("run", [&](Inputs& in) { return model(in.f32("x", {2, 6})); });
+    CompileOptions options;
+    options.zero.stage = 2;
+    options.zero.shard_min_elements = 0;
+    options.max_memory_bytes = max_bytes;
+    return Compile(graph, Mesh::DataParallel(2), options, TargetOf(CpuKernels()));
+  };
+  const StatusOr<Program> program = compile(true, CompileOptions::kUnlimitedBytes);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(program->size, 8);
+  ASSERT_EQ(program->smaller_sizes.size(), 1);
+  const Program& smaller = program->smaller_sizes[0];
+  EXPECT_EQ(smaller.size, 4);
+  EXPECT_LT(smaller.flops, program->flops);
+  EXPECT_LT(smaller.memory.arena_bytes, program->memory.arena_bytes);
+  EXPECT_EQ(program->settings.at("inputs"), "x: f32[8,6]; x: f32[4,6]");
+  EXPECT_TRUE(CheckSameVariables(*program, smaller).ok());
+  // The arena has room for the largest.
+  const StatusOr<Program> little = compile(true, program->memory.arena_bytes - 1);
+  EXPECT_THAT(little.status().message(),
+              HasSubstr(FormatExactBytes(program->memory.arena_bytes) + ", but `max_memory` is"));
+  const StatusOr<Program> other = compile(false, CompileOptions::kUnlimitedBytes);
+  EXPECT_THAT(other.status().message(),
+              HasSubstr("graph sized: size 4 does not train its parameters as size 8 does"));
 }
 
 TEST_F(CompileTest, SettingsSayWhatDecidesTheBits) {

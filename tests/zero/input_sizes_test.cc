@@ -13,112 +13,15 @@
 #include <vector>
 
 #include "framework/comm/host_staged.h"
-#include "framework/nn/nn.h"
+#include "tests/testing/as_planned.h"
 #include "tests/testing/fake_device.h"
 #include "tests/testing/results_on_ranks.h"
-#include "zero/zerograph/make_trainer.h"
+#include "tests/zero/sized_run.h"
 
 namespace zg::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int64_t kSamples = 2, kWords = 11, kChannels = 8, kLongest = 7;
-const std::vector<int64_t> kSizes = {3, 5, kLongest};
-
-// With a buffer, dropout, and a parameter of which short texts use a part.
-struct Model : nn::Module {
-  Model()
-      : positions(this, "positions", {kLongest, kChannels}, Initializer::Normal(0.5)),
-        embedding(this, "embedding", kWords, kChannels),
-        norm(this, "norm", kChannels),
-        attention(this, "attention", kChannels, /*heads=*/2, /*dropout=*/0.25),
-        output(this, "output", kChannels, kWords) {}
-
-  Var forward(Var words) override {
-    const int64_t length = words.dim(1);
-    const Var x = embedding(words) + slice(positions, 0, 0, length);
-    nn::AttentionMasks masks;
-    masks.causal = true;
-    return output(attention(transpose(norm(transpose(x, 1, 2)), 1, 2), masks));
-  }
-
-  nn::Parameter positions;
-  nn::Embedding embedding;
-  nn::BatchNorm1d norm;
-  nn::MultiheadAttention attention;
-  nn::Linear output;
-};
-
-struct Config {
-  int stage = 0;
-  DType dtype = DType::kF32;
-  int64_t micro_batches = 6;
-  int64_t overlap_bytes = 0;
-  bool update_early = false;
-  bool on_device = false;
-  std::vector<int64_t> sizes = kSizes;  // one: a graph of one size
-  bool profile = false;
-};
-
-// The model, its graph and its trainer.
-class SizedRun {
- public:
-  SizedRun(const Config& config, Communicator& communicator) : graph_("texts") {
-    const auto build = [&](Inputs& in, int64_t length) -> Outputs {
-      const Var words = in.i64("words", {kSamples, length}), next = in.i64("next", {kSamples, length});
-      const Var logits = model_(words);
-      return {{"loss", cross_entropy(logits, next)}, {"logits", logits}};
-    };
-    if (config.sizes.size() == 1) {
-      graph_.train(optim::AdamW{0.02}, [&](Inputs& in) { return build(in, config.sizes[0]); });
-    } else {
-      graph_.train(optim::AdamW{0.02}, config.sizes, build);
-    }
-    graph_.eval("first", [&](Inputs& in) { return model_(in.i64("words", {kSamples, 2})); });
-    CompileOptions& options = graph_.config();
-    options.zero.stage = config.stage;
-    options.zero.bucket_bytes = 512;
-    options.zero.shard_min_elements = 0;
-    options.dtype = config.dtype;
-    options.micro_batches = config.micro_batches;
-    options.overlap_bytes = config.overlap_bytes;
-    options.update_early = config.update_early;
-    TrainerOptions trainer_options;
-    trainer_options.profile = config.profile;
-    if (config.on_device) trainer_options.kernels = &FakeDeviceKernels();
-    made_ = make_trainer(graph_, communicator, trainer_options);
-  }
-
-  Status status() const { return made_.status(); }
-  Trainer& trainer() { return **made_; }
-
-  // The step that is next; its size and data follow from its number.
-  StatusOr<float> Step(const std::vector<std::string>& groups = {}) {
-    const int64_t step = trainer().steps_done();
-    if (trainer().size() != 0) ZG_RETURN_IF_ERROR(trainer().set_size(SizeOf(step)));
-    const auto feed = [&](int64_t micro_batch) { return Feed(step, micro_batch); };
-    return groups.empty() ? trainer().step(feed) : trainer().step_groups(groups, feed);
-  }
-
-  static int64_t SizeOf(int64_t step) { return kSizes[(2 + step * 5 / 3) % kSizes.size()]; }
-
-  Status Feed(int64_t step, int64_t micro_batch) {
-    words_.clear();
-    next_.clear();
-    for (int64_t i = 0; i < kSamples * SizeOf(step); ++i) {
-      words_.push_back((step * 31 + micro_batch * 7 + i * 3) % kWords);
-      next_.push_back((words_.back() * 5 + 1) % kWords);
-    }
-    return trainer().feed({{"words", words_}, {"next", next_}});
-  }
-
- private:
-  Model model_;
-  Graph graph_;
-  StatusOr<std::unique_ptr<Trainer>> made_ = NotFound("not made");
-  std::vector<int64_t> words_, next_;
-};
 
 // Calls body(communicator) with the host's, or with one for a device of this rank.
 Status OnDeviceOf(const Config& config, Communicator& host,
@@ -247,6 +150,170 @@ TEST(InputSizes, TrainAsAProgramOfEachSizeDoes) {
       return Status::Ok();
     });
   }
+}
+
+// What a run may do between steps leaves it the same bits on any number of ranks.
+TEST(InputSizes, HaveTheSameBitsAfterChanges) {
+  const std::filesystem::path directory =
+      std::filesystem::path(::testing::TempDir()) / "changed_sizes";
+  Config config;
+  const Between change = [&](std::optional<SizedRun>& run, Communicator& communicator) -> Status {
+    Trainer& trainer = run->trainer();
+    switch (trainer.steps_done()) {
+      case 1:
+        return trainer.freeze("embedding.**");
+      case 2:
+        return trainer.set_optimizer(optim::AdamW{0.01});
+      case 3:
+        return trainer.add_parameter_group({"slow", "output.**", optim::Adam{0.005}});
+      case 4:
+        ZG_RETURN_IF_ERROR(trainer.save(directory));
+        run.emplace(config, communicator);
+        ZG_RETURN_IF_ERROR(run->status());
+        ZG_RETURN_IF_ERROR(run->trainer().set_optimizer(optim::AdamW{0.01}));
+        return run->trainer().resume(directory, {{"slow", "output.**", optim::Adam{0.005}}});
+      case 5:
+        return trainer.unfreeze("embedding.**");
+      default:
+        return Status::Ok();
+    }
+  };
+  std::filesystem::remove_all(directory);
+  const std::string expected = RunOf(1, config, change);
+  ASSERT_FALSE(expected.empty());
+  EXPECT_NE(expected, RunOf(1, config));
+  for (const int stage : {0, 2, 3}) {
+    for (const int64_t overlap_bytes : {0, 1024}) {
+      SCOPED_TRACE(fmt::format("stage {}, overlap {}", stage, overlap_bytes));
+      std::filesystem::remove_all(directory);
+      config.stage = stage;
+      config.overlap_bytes = overlap_bytes;
+      EXPECT_EQ(RunOf(2, config, change), expected);
+    }
+  }
+}
+
+TEST(InputSizes, StepGroupsAtAnySize) {
+  std::vector<std::string> digests;
+  for (const int ranks : {1, 3}) {
+    digests.push_back(ResultsOnRanks<std::string>(
+        ranks, [&](Communicator& communicator, std::string* result) -> Status {
+          Config config = {ranks};
+          config.overlap_bytes = ranks == 1 ? 0 : 1024;
+          SizedRun run(config, communicator);
+          ZG_RETURN_IF_ERROR(run.status());
+          Trainer& trainer = run.trainer();
+          ZG_RETURN_IF_ERROR(trainer.add_parameter_group({"head", "output.**", optim::Adam{0.05}}));
+          for (int64_t step = 0; step < kSteps; ++step) {
+            ZG_RETURN_IF_ERROR(run.Step({step % 2 == 0 ? "head" : ""}).status());
+          }
+          ZG_ASSIGN_OR_RETURN(*result, DigestsOf(trainer));
+          return Status::Ok();
+        })[0]);
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+TEST(InputSizes, EachNeedsWhatIsPlanned) {
+  for (const int stage : {0, 3}) {
+    ResultsOnRanks<int>(2, [&](Communicator& communicator, int*) -> Status {
+      SizedRun run({stage}, communicator);
+      ZG_RETURN_IF_ERROR(run.status());
+      for (int64_t step = 0; step < kSteps; ++step) ZG_RETURN_IF_ERROR(run.Step().status());
+      const std::vector<int64_t> words = {1, 2, 3, 4};
+      ZG_RETURN_IF_ERROR(run.trainer().eval("first", {{"words", words}}));
+      const std::vector<const Executor*> executors = run.trainer().executors();
+      EXPECT_EQ(executors.size(), kSizes.size());
+      for (const Executor* executor : executors) {
+        EXPECT_EQ(executor->meter().peak_bytes(), executor->plan().arena_bytes);
+      }
+      ExpectMemoryAsPlanned(run.trainer().executor());
+      const Program& largest = run.trainer().program();
+      EXPECT_EQ(largest.size, kLongest);
+      int64_t last_bytes = 0;
+      for (const Program& smaller : largest.smaller_sizes) {
+        EXPECT_LT(last_bytes, smaller.memory.arena_bytes);
+        last_bytes = smaller.memory.arena_bytes;
+        EXPECT_LT(smaller.flops, largest.flops);
+      }
+      EXPECT_LT(last_bytes, largest.memory.arena_bytes);
+      ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, run.trainer().step_traffic());
+      ExpectTraffic(largest.traffic, kSteps, traffic);  // whatever the size: of parameters only
+      return Status::Ok();
+    });
+  }
+}
+
+TEST(InputSizes, ResultsAreThoseOfTheLastStep) {
+  ResultsOnRanks<int>(1, [&](Communicator& communicator, int*) -> Status {
+    Config config;
+    config.micro_batches = 1;
+    SizedRun run(config, communicator);
+    ZG_RETURN_IF_ERROR(run.status());
+    Trainer& trainer = run.trainer();
+    EXPECT_EQ(trainer.size(), kLongest);
+    const int64_t of_row = kSamples * kWords;
+    ZG_RETURN_IF_ERROR(run.Step().status());
+    ZG_ASSIGN_OR_RETURN(const auto first, trainer.step_result("logits"));
+    EXPECT_EQ(first.size(), SizedRun::SizeOf(0) * of_row);
+    ZG_RETURN_IF_ERROR(trainer.set_size(SizedRun::SizeOf(1)));
+    EXPECT_EQ(trainer.size(), SizedRun::SizeOf(1));
+    ZG_ASSIGN_OR_RETURN(const auto still, trainer.local_step_result("logits"));
+    EXPECT_EQ(still, first);
+    ZG_RETURN_IF_ERROR(run.Step().status());
+    ZG_ASSIGN_OR_RETURN(const auto second, trainer.local_step_result("logits"));
+    EXPECT_NE(SizedRun::SizeOf(0), SizedRun::SizeOf(1));
+    EXPECT_EQ(second.size(), SizedRun::SizeOf(1) * of_row);
+    // A step at another size than the largest overwrites the results of evals, too.
+    const std::vector<int64_t> words = {1, 2, 3, 4};
+    ZG_RETURN_IF_ERROR(trainer.eval("first", {{"words", words}}));
+    ZG_RETURN_IF_ERROR(run.Step().status());
+    EXPECT_THAT(trainer.local_result("first").status().message(), HasSubstr("a step ran last"));
+    return Status::Ok();
+  });
+}
+
+// The error of the body, on rank 0.
+std::string ErrorOf(int ranks, const Config& config,
+                    const std::function<Status(SizedRun& run, int rank)>& body) {
+  const auto results =
+      TryOnRanks<std::string>(ranks, [&](Communicator& communicator, std::string*) -> Status {
+        SizedRun run(config, communicator);
+        ZG_RETURN_IF_ERROR(run.status());
+        return body(run, communicator.rank());
+      });
+  return results.ok() ? "no error" : results.status().message();
+}
+
+TEST(InputSizes, Errors) {
+  EXPECT_EQ(ErrorOf(1, {}, [](SizedRun& run, int) { return run.trainer().set_size(4); }),
+            "set_size: got 4, expected one of the graph's sizes: 3, 5, 7");
+  Config config;
+  config.sizes = {5};
+  EXPECT_EQ(ErrorOf(1, config, [](SizedRun& run, int) { return run.trainer().set_size(5); }),
+            "set_size: got 5, expected one of the graph's sizes: it has one only; give several to "
+            "Graph::train");
+  EXPECT_THAT(
+      ErrorOf(2, {},
+              [](SizedRun& run, int rank) -> Status {
+                ZG_RETURN_IF_ERROR(run.trainer().set_size(rank == 0 ? 3 : 5));
+                const auto feed = [&](int64_t) { return Status::Ok(); };
+                return run.trainer().step(feed).status();
+              }),
+      HasSubstr("step 1: the step updates the groups all at size 5 on rank 1, but updates the "
+                "groups all at size 3 on rank 0"));
+  EXPECT_THAT(ErrorOf(1, {},
+                      [](SizedRun& run, int) -> Status {
+                        ZG_RETURN_IF_ERROR(run.trainer().set_size(3));
+                        const auto feed = [&](int64_t) { return run.Feed(0, 0); };
+                        return run.trainer().step(feed).status();
+                      }),
+              HasSubstr("input \"words\": got 112 bytes, expected 48"));
+  config.sizes = kSizes;
+  config.profile = true;
+  EXPECT_EQ(ErrorOf(1, config, [](SizedRun&, int) { return Status::Ok(); }),
+            "graph texts: its inputs have several sizes, but `profile` measures one program; give "
+            "train() one size");
 }
 
 }  // namespace

@@ -291,7 +291,8 @@ TEST(StepGroups, Errors) {
   EXPECT_THAT(
       ErrorOf(2, {},
               [](Game& game, int rank) { return StepOf(game, {rank == 0 ? "" : "critic"}); }),
-      HasSubstr("step 1: the step updates the groups 'critic' on rank 1, but updates the groups '' on rank 0"));
+      HasSubstr(
+          "step 1: the step updates the groups 'critic' on rank 1, but updates the groups '' on rank 0"));
   EXPECT_THAT(ErrorOf(1, {},
                       [](Game& game, int) {
                         ZG_RETURN_IF_ERROR(StepOf(game, {"critic"}));
