@@ -105,7 +105,7 @@ Status CompileSmallerSizes(const Graph& graph, const Target& target, Program* pr
                       graph.name(), at_size.size, program->size));
     }
     program->memory.arena_bytes = std::max(program->memory.arena_bytes, at_size.memory.arena_bytes);
-    program->settings["inputs"] += fmt::format("; {}", at_size.settings["inputs"]);
+    program->settings["inputs"] += fmt::format("; or {}", at_size.settings["inputs"]);
     program->smaller_sizes.push_back(std::move(at_size));
   }
   return Status::Ok();

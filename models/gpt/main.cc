@@ -29,6 +29,8 @@ struct Flags {
   int64_t heads = 4;
   int64_t channels = 128;
   int64_t context = 128;
+  int64_t short_context = 0;
+  int64_t short_steps = 0;
   int64_t vocabulary = 0;  // 0: that of the data
   int64_t vocabulary_multiple = 1;
   double dropout = 0.0;
@@ -51,6 +53,11 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_int("heads", &flags->heads, at_least(1), "attention heads; must divide --embd");
   parser->add_int("embd", &flags->channels, at_least(1), "channels");
   parser->add_int("context", &flags->context, at_least(1), "tokens that a prediction sees");
+  parser->add_int(
+      "short-context", &flags->short_context, at_least(0),
+      "tokens that a prediction sees in the first --short-steps steps, to begin cheaply; "
+      "0: --context");
+  parser->add_int("short-steps", &flags->short_steps, at_least(0), "see --short-context");
   parser->add_int("vocab", &flags->vocabulary, between(0, kMaxVocabulary),
                   "tokens that the model knows; 0: those of the data, 256 for text");
   parser->add_int(
@@ -114,15 +121,20 @@ class GptRun {
     nn::Lora lora({flags_.lora, 2.0 * static_cast<double>(flags_.lora)});
     if (flags_.lora > 0) AdaptAll(model, &lora);
     Graph graph("gpt");
-    const Shape shape = {job_.options().batch, flags_.context};
-    const auto loss = [&](Inputs& in) {
+    const auto loss = [&](Inputs& in, int64_t context) {
+      const Shape shape = {job_.options().batch, context};
       return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
     };
+    const auto loss_of_context = [&](Inputs& in) { return loss(in, flags_.context); };
     optim::AdamW adamw;
     adamw.lr = flags_.lr;
     adamw.beta2 = 0.99;
     adamw.weight_decay = flags_.weight_decay;
-    graph.train(adamw, loss);
+    if (flags_.short_context > 0) {
+      graph.train(adamw, {flags_.short_context, flags_.context}, loss);
+    } else {
+      graph.train(adamw, loss_of_context);
+    }
     if (flags_.optimizer == "muon") {
       if (flags_.lora > 0) {
         return InvalidArgument(
@@ -135,7 +147,7 @@ class GptRun {
            optim::Muon{
                .lr = flags_.muon_lr, .weight_decay = flags_.weight_decay, .of_vectors = adamw}});
     }
-    graph.eval("validate", loss);
+    graph.eval("validate", loss_of_context);
     if (flags_.sample.tokens > 0) {
       generator_.emplace(graph, GeneratorOptions{.context = flags_.context},
                          [&](Var tokens) { return model(tokens); });
@@ -155,8 +167,11 @@ class GptRun {
                         {"heads", fmt::to_string(flags_.heads)},  // not implied by any tensor's
                                                                   // shape
                         {"training tokens", fmt::to_string(data().train.size())}};
+    if (flags_.short_context > 0) {
+      options.settings["short steps"] = fmt::to_string(flags_.short_steps);
+    }
     options.samples_per_micro_batch = job_.options().batch;
-    options.tokens_per_micro_batch = shape.num_elements();
+    options.tokens_per_micro_batch = job_.options().batch * flags_.context;
     Training training = train(job_, graph, options);
     Print(fmt::format("\n{} parameters, {} training and {} validation tokens\n",
                       graph.num_parameters(), data().train.size(), data().validation.size()));
@@ -168,6 +183,11 @@ class GptRun {
         Print(fmt::format("step {}: validation loss {:.4f}\n", step - 1, validation));
         training.log("validation_loss", validation);
       }
+      if (flags_.short_context > 0) {
+        const int64_t context = step <= flags_.short_steps ? flags_.short_context : flags_.context;
+        ZG_RETURN_IF_ERROR(trainer.set_size(context));
+        windows_->set_training_context(context);
+      }
       training.step(
           [&](int64_t micro_batch) { return windows_->Feed(trainer, step, micro_batch); });
     }
@@ -178,6 +198,15 @@ class GptRun {
 
  private:
   Status OpenData() {
+    if ((flags_.short_context > 0) != (flags_.short_steps > 0)) {
+      return InvalidArgument(
+          "--short-context: got {}, with --short-steps {}; give both of them, or none",
+          flags_.short_context, flags_.short_steps);
+    }
+    if (flags_.short_context >= flags_.context) {
+      return InvalidArgument("--short-context: got {}, expected less than --context {}",
+                             flags_.short_context, flags_.context);
+    }
     if (flags_.channels % flags_.heads != 0) {
       return InvalidArgument("--heads: got {}, expected a divisor of --embd {}", flags_.heads,
                              flags_.channels);

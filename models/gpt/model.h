@@ -86,12 +86,11 @@ struct Gpt : nn::Module {
         final_norm(this, "final_norm", config.channels),
         vocabulary_multiple(config.vocabulary_multiple) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V), or more columns with a multiple; while decoding (B, S)
-  // for any S up to T.
+  // tokens (B, S) i64, S up to the context -> logits (B, S, V), or more columns with a multiple.
   Var forward(Var tokens) override {
     const int64_t context = position_embedding.weight.shape().dim(0);
-    if (tokens.dim(-1) != context && nn::Decoding::Current() == nullptr) {
-      return fail(InvalidArgument("got tokens i64{}, expected (B, {}): the context",
+    if (tokens.dim(-1) > context) {
+      return fail(InvalidArgument("got tokens i64{}, expected (B, T) with T up to the context {}",
                                   tokens.shape().ToString(), context));
     }
     Var x = token_embedding(tokens);

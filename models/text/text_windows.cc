@@ -29,14 +29,19 @@ TextWindows::TextWindows(const Job& job, TokenSplit data, int64_t context, int64
     : job_(&job),
       data_(std::move(data)),
       context_(static_cast<int>(context)),
+      training_context_(context_),
       batch_(job.options().batch),
-      rounds_(rounds),
-      x_(batch_ * context),
-      y_(batch_ * context) {}
+      rounds_(rounds) {}
+
+void TextWindows::ResizeRows(int context) {
+  x_.resize(batch_ * context);
+  y_.resize(batch_ * context);
+}
 
 Status TextWindows::Draw(int64_t step, int64_t micro_batch) {
+  ResizeRows(training_context_);
   return data_.train.FillBatch(job_->options().seed, FirstDraw(step, micro_batch) / batch_,
-                               static_cast<int>(batch_), context_, x_.data(), y_.data());
+                               static_cast<int>(batch_), training_context_, x_.data(), y_.data());
 }
 
 int64_t TextWindows::FirstDraw(int64_t step, int64_t micro_batch) const {
@@ -44,6 +49,7 @@ int64_t TextWindows::FirstDraw(int64_t step, int64_t micro_batch) const {
 }
 
 Status TextWindows::Take(int64_t round) {
+  ResizeRows(context_);
   return data_.validation.FillWindows(FirstWindow(round), static_cast<int>(batch_), context_,
                                       x_.data(), y_.data());
 }

@@ -30,9 +30,12 @@ class TextWindows {
   int64_t rows_per_round() const { return batch_ * job_->num_data_ranks(); }
   int64_t validation_tokens() const { return rounds_ * rows_per_round() * context_; }
 
-  // The tokens and their successors, both (--batch, context), of the last call of Draw or Take.
+  // The tokens and their successors, both (--batch, the context), of the last call of Draw or Take.
   const std::vector<int64_t>& x() const { return x_; }
   const std::vector<int64_t>& y() const { return y_; }
+
+  // The context of the windows that are drawn from now on, at most that of validation.
+  void set_training_context(int64_t context) { training_context_ = static_cast<int>(context); }
 
   // Draws windows for training, as a function of the seed. Steps are counted from 1. FirstDraw is
   // the number of the first row among all rows ever drawn.
@@ -51,10 +54,12 @@ class TextWindows {
 
  private:
   TextWindows(const Job& job, TokenSplit data, int64_t context, int64_t rounds);
+  void ResizeRows(int context);
 
   const Job* job_;
   TokenSplit data_;
   int context_;
+  int training_context_;
   int64_t batch_;
   int64_t rounds_;
   std::vector<int64_t> x_;

@@ -37,6 +37,13 @@ tensor_flags=(--placement models/gpt/tensor.placement)
 "$gpt" --mesh tensor=2 "${tensor_flags[@]}" "${gpt_flags[@]}" --report "$reports/gpt_tensor_1.json" >/dev/null
 "$gpt" --mesh data=2,tensor=2 "${tensor_flags[@]}" --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_tensor_2.json" >/dev/null
 ZG_COMM=messages "$gpt" --mesh replica=2,tensor=2 "${tensor_flags[@]}" --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_tensor_messages.json" >/dev/null
+# Steps at two sizes of the inputs, whose traffic differs where ranks share micro-batches.
+sizes_flags=("${gpt_flags[@]}" --short-context 12 --short-steps 2)
+"$gpt" --ranks 1 "${sizes_flags[@]}" --report "$reports/gpt_sizes_1.json" >/dev/null
+"$gpt" --ranks 4 --zero 3 "${sizes_flags[@]}" --report "$reports/gpt_sizes_4.json" >/dev/null
+"$gpt" --mesh tensor=2 "${tensor_flags[@]}" "${sizes_flags[@]}" --report "$reports/gpt_sizes_tensor_1.json" >/dev/null
+ZG_COMM=messages "$gpt" --mesh data=2,tensor=2 "${tensor_flags[@]}" --zero 2 "${sizes_flags[@]}" --overlap 1 \
+  --report "$reports/gpt_sizes_tensor_2.json" >/dev/null
 llama_flags=(--context 32 --batch 2 --steps 2 --eval-windows 4 --data tests/reference/tokenizer_text.txt --sample-tokens 40 --temperature 0)
 llama_tensor_flags=("${llama_flags[@]}" --placement models/llama/tensor.placement --micro-batches 2)
 "$llama" --mesh data=2,tensor=2 --zero 3 "${llama_tensor_flags[@]}" --report "$reports/llama_tensor_2.json" |
@@ -91,7 +98,7 @@ import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 49, sorted(reports)
+assert len(reports) == 53, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -111,10 +118,12 @@ for name, report in sorted(reports.items()):
     config = report["config"]
     has_parts = "tensor=2" in config["mesh"]
     setting = (report["model"], config["reduce-every"], config["dtype"], config["micro-batches"], has_parts,
-               config.get("tokenizer"))
+               config.get("tokenizer"), config.get("short-context"))
     expected = bits.setdefault(setting, found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 16
+assert len(bits) == 18
+assert [step["size"] for step in reports["gpt_sizes_4"]["steps"]] == [12, 12, 32, 32]
+assert "size" not in reports["gpt_4"]["steps"][0]
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates

@@ -38,6 +38,8 @@ reject 2 "--top-k: got '-1', expected a whole number >= 0" "${small[@]}" --heads
 reject nonzero "--prompt: got a text of 17 tokens, expected at most 16" "${small[@]}" --heads 2 --data "$files/letters.txt" --prompt "seventeen letters"
 reject nonzero "--prompt: it has the token 195, the model knows 0 to 127" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 128 --prompt "é"
 reject 2 "--preset mini sets it already" --preset mini --layers 2
+reject 2 "--short-context: got 8, with --short-steps 0; give both of them, or none" "${small[@]}" --heads 2 --short-context 8
+reject 2 "--short-context: got 16, expected less than --context 16" "${small[@]}" --heads 2 --short-context 16 --short-steps 1
 reject 2 "--preset: got 'huge'" --preset huge
 for value in nan inf -1; do
   reject 2 "--lr: got '$value', expected a number >= 0" --lr $value
