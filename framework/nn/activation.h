@@ -28,6 +28,8 @@ using Hardswish = Activation<hardswish>;
 using Mish = Activation<mish>;
 using SELU = Activation<selu>;
 using Softsign = Activation<softsign>;
+using Tanhshrink = Activation<tanhshrink>;
+using LogSigmoid = Activation<log_sigmoid>;
 
 // The forms of GELU: the approximation by tanh, PyTorch's approximate="tanh", or the exact form by erf,
 // PyTorch's default.

@@ -6,6 +6,7 @@
 
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
+#include "framework/nn/elementary.h"
 #include "framework/nn/functions.h"
 #include "framework/nn/reductions.h"
 
@@ -98,6 +99,36 @@ TopK sort(Var x, int64_t dim, bool descending) {
   });
   return result;
 }
+Var quantile(Var x, double q, int64_t dim, bool keep_dims) {
+  return nn::Checked("quantile", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("quantile", x, dim));
+    const int64_t size = x.dim(static_cast<int>(own));
+    if (!(q >= 0.0 && q <= 1.0) || size < 1) {
+      return InvalidArgument("{}: got q {} for {} elements, expected 0 <= q <= 1 and at least one",
+                             nn::Caller("quantile", x), q, size);
+    }
+    const Var sorted = sort(x, own).values;
+    const double position = q * static_cast<double>(size - 1);
+    const auto below = static_cast<int64_t>(position);
+    const double share = position - static_cast<double>(below);
+    const auto at = [&](int64_t i) {
+      return keep_dims ? slice(sorted, own, i, i + 1) : select(sorted, own, i);
+    };
+    return share == 0.0 ? at(below) : lerp(at(below), at(below + 1), share);
+  });
+}
+
+Var median(Var x, int64_t dim, bool keep_dims) {
+  return nn::Checked("median", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("median", x, dim));
+    const int64_t size = x.dim(static_cast<int>(own));
+    if (size < 1) return InvalidArgument("{}: dim {} is empty", nn::Caller("median", x), own);
+    const Var sorted = sort(x, own).values;
+    const int64_t middle = (size - 1) / 2;
+    return keep_dims ? slice(sorted, own, middle, middle + 1) : select(sorted, own, middle);
+  });
+}
+
 Var argsort(Var x, int64_t dim, bool descending) {
   const nn::Trace::Function called("argsort");
   return sort(x, dim, descending).indices;

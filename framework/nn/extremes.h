@@ -32,6 +32,11 @@ TopK top_k(Var x, int64_t k, int64_t dim = -1, bool largest = true);
 TopK sort(Var x, int64_t dim = -1, bool descending = false);
 Var argsort(Var x, int64_t dim = -1, bool descending = false);
 
+// The element at q of the way through the sorted ones along one dim, between two of them by linear
+// interpolation; 0 <= q <= 1. The median is the lower of two middle elements, as PyTorch's is.
+Var quantile(Var x, double q, int64_t dim, bool keep_dims = false);
+Var median(Var x, int64_t dim, bool keep_dims = false);
+
 // Reduce conditions: whether any, or all of them, hold.
 Var any(Var x, const Dims& dims = {}, bool keep_dims = false);
 Var all(Var x, const Dims& dims = {}, bool keep_dims = false);

@@ -110,6 +110,26 @@ Var clamp(Var x, double low, double high) {
   return clamp_max(clamp_min(x, low), high);
 }
 
+Var tanhshrink(Var x) {
+  const nn::Trace::Function called("tanhshrink");
+  return subtract(x, tanh(x));
+}
+
+Var softshrink(Var x, double by) {
+  const nn::Trace::Function called("softshrink");
+  return subtract(x, clamp(x, -by, by));
+}
+
+Var hardshrink(Var x, double by) {
+  const nn::Trace::Function called("hardshrink");
+  return where(greater(abs(x), by), x, 0.0);
+}
+
+Var threshold(Var x, double limit, double value) {
+  const nn::Trace::Function called("threshold");
+  return where(greater(x, limit), x, value);
+}
+
 Var logaddexp(Var a, Var b) {
   const nn::Trace::Function called("logaddexp");
   return add(maximum(a, b), softplus(scale(abs(subtract(a, b)), -1.0)));

@@ -103,6 +103,11 @@ Var mish(Var x);         // x tanh(softplus(x)) (arXiv 1908.08681)
 Var selu(Var x);         // 1.0507 elu(x, 1.6733) (arXiv 1706.02515)
 Var log_sigmoid(Var x);  // ln(sigmoid(x))
 Var softsign(Var x);     // x / (1 + |x|)
+Var tanhshrink(Var x);   // x - tanh(x)
+// Towards 0 by `by`, and 0 within it; hardshrink only replaces what is within it.
+Var softshrink(Var x, double by = 0.5);
+Var hardshrink(Var x, double by = 0.5);
+Var threshold(Var x, double limit, double value);  // x where it is above the limit, else the value
 Var hardtanh(Var x, double low = -1.0, double high = 1.0);  // to [low, high]
 Var celu(Var x,
          double alpha = 1.0);  // x where x > 0, else alpha (e^(x / alpha) - 1) (arXiv 1704.07483)

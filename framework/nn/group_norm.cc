@@ -1,10 +1,34 @@
 #include "framework/nn/group_norm.h"
 
 #include "framework/nn/dims.h"
-#include "framework/nn/functions.h"
 #include "framework/nn/reductions.h"
 
-namespace zg::nn {
+namespace zg {
+
+Var group_norm(Var x, int64_t groups, double epsilon) {
+  return nn::Checked("group_norm", x, [&]() -> StatusOr<Var> {
+    if (x.shape().num_dims() < 2 || groups < 1 || x.dim(1) % groups != 0) {
+      return InvalidArgument(
+          "{}: got {} groups, expected (B, channels, ...) and groups of equal sizes",
+          nn::Caller("group_norm", x), groups);
+    }
+    const Var grouped = reshape(x, {x.dim(0), groups, -1});
+    const Var centred = grouped - mean(grouped, {2}, /*keep_dims=*/true);
+    const Var normal = centred * rsqrt(mean(square(centred), {2}, /*keep_dims=*/true) + epsilon);
+    return reshape(normal, x.shape().dims());
+  });
+}
+
+Var instance_norm(Var x, double epsilon) {
+  return nn::Checked("instance_norm", x, [&]() -> StatusOr<Var> {
+    if (x.shape().num_dims() < 3) {
+      return InvalidArgument("{}: expected (B, channels, ...)", nn::Caller("instance_norm", x));
+    }
+    return group_norm(x, x.dim(1), epsilon);
+  });
+}
+
+namespace nn {
 
 GroupNorm::GroupNorm(const Module* parent, const std::string& name, int64_t groups,
                      int64_t channels, double epsilon)
@@ -24,15 +48,15 @@ Var GroupNorm::forward(Var x) {
           "groups of equal sizes",
           Caller("GroupNorm", x), channels_, groups_);
     }
-    const Var grouped = reshape(x, {x.dim(0), groups_, -1});
-    const Var centred = grouped - mean(grouped, {2}, /*keep_dims=*/true);
-    const Var normal = centred * rsqrt(mean(square(centred), {2}, /*keep_dims=*/true) + epsilon_);
+    const Var normal = group_norm(x, groups_, epsilon_);
     Dims of_channels(num_dims - 1, 1);
     of_channels[0] = channels_;
     const Var gamma = reshape(weight, of_channels);
     const Var beta = reshape(bias, of_channels);
-    return reshape(normal, x.shape().dims()) * gamma + beta;
+    return normal * gamma + beta;
   });
 }
 
-}  // namespace zg::nn
+}  // namespace nn
+
+}  // namespace zg

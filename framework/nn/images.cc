@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/nn/dims.h"
+#include "framework/nn/extremes.h"
 #include "framework/nn/functions.h"
 #include "framework/nn/reductions.h"
 #include "framework/nn/shapes.h"
@@ -179,6 +180,18 @@ Var pixel_unshuffle(Var x, int64_t factor) {
   });
 }
 
+Var channel_shuffle(Var x, int64_t groups) {
+  return Checked("channel_shuffle", x, [&]() -> StatusOr<Var> {
+    if (x.shape().num_dims() < 2 || groups < 1 || x.dim(1) % groups != 0) {
+      return InvalidArgument(
+          "{}: got {} groups, expected (samples, channels, ...) and groups of equal "
+          "sizes",
+          Caller("channel_shuffle", x), groups);
+    }
+    return flatten(transpose(unflatten(x, 1, {groups, -1}), 1, 2), 1, 2);
+  });
+}
+
 Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options) {
   return nn::append("max_pool2d", {x},
                     {{"kernel", kernel.dims()},
@@ -229,6 +242,39 @@ Var adaptive_avg_pool2d(Var x, Size2 size) {
     if (size.height == 1 && size.width == 1) return mean(x, {2, 3}, /*keep_dims=*/true);
     return nn::append("resample2d", {x},
                       {{"method", std::string("adaptive")}, {"size", size.dims()}});
+  });
+}
+
+namespace {
+
+// Along one dim: part i of the result is the maximum of elements i n / size to (i + 1) n / size, rounded
+// down and up.
+Var AdaptiveMax(Var x, int64_t dim, int64_t size) {
+  const int64_t length = x.dim(static_cast<int>(dim));
+  std::vector<Var> parts;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t begin = i * length / size, end = ((i + 1) * length + size - 1) / size;
+    parts.push_back(max(slice(x, dim, begin, end), {dim}, /*keep_dims=*/true));
+  }
+  return concat(parts, dim);
+}
+
+}  // namespace
+
+Var adaptive_max_pool2d(Var x, Size2 size) {
+  return Checked("adaptive_max_pool2d", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::ExpectImages("adaptive_max_pool2d", x));
+    if (size.height < 1 || size.width < 1) {
+      return InvalidArgument("{}: got the size [{},{}], expected numbers of at least 1",
+                             Caller("adaptive_max_pool2d", x), size.height, size.width);
+    }
+    return AdaptiveMax(AdaptiveMax(x, 3, size.width), 2, size.height);
+  });
+}
+
+Var adaptive_avg_pool1d(Var x, int64_t size) {
+  return WithRows("adaptive_avg_pool1d", x, [&](Var rows) {
+    return adaptive_avg_pool2d(rows, {1, size});
   });
 }
 

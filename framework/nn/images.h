@@ -58,6 +58,8 @@ Var conv_transpose1d(Var x, Var weight, Var bias, const Conv1dOptions& options =
 // 1609.05158); and back.
 Var pixel_shuffle(Var x, int64_t factor);
 Var pixel_unshuffle(Var x, int64_t factor);
+// Channel c of C / groups in group g becomes channel c groups + g (ShuffleNet, arXiv 1707.01083).
+Var channel_shuffle(Var x, int64_t groups);
 
 struct MaxPoolOptions {
   std::optional<Size2> stride = std::nullopt;  // if not set: the window's size
@@ -83,6 +85,8 @@ Var avg_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding = 0);
 
 // Averages over windows that cover x evenly, one for each pixel of an image of `size`.
 Var adaptive_avg_pool2d(Var x, Size2 size);
+Var adaptive_max_pool2d(Var x, Size2 size);
+Var adaptive_avg_pool1d(Var x, int64_t size);
 
 enum class Interpolation { kNearest, kBilinear };
 // Resizes x. `align_corners`: the corners of x become the corners of the result (bilinear only).

@@ -30,4 +30,19 @@ class Linear : public Module {
   std::shared_ptr<const LoraAdapter> adapter;  // adds to y (lora.h)
 };
 
+// y[o] = a weight[o] b + bias[o]: rows a (..., A) and b (..., B) -> (..., O); weight (O, A, B).
+class Bilinear : public Module {
+ public:
+  Bilinear(const Module* parent, const std::string& name, int64_t a, int64_t b, int64_t out,
+           bool has_bias = true);
+  // Error: other numbers of channels, or different leading dims.
+  Var operator()(Var a, Var b);
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+
+ protected:
+  Var forward(Var x) override { return (*this)(x, x); }
+};
+
 }  // namespace zg::nn

@@ -207,6 +207,16 @@ Var cosine_similarity(Var a, Var b, int64_t dim, double epsilon) {
 }
 
 // PyTorch's, whose epsilon is added to the squares.
+Var pairwise_distance(Var a, Var b, double epsilon) {
+  const nn::Trace::Function called("pairwise_distance");
+  return norm(a - b + epsilon, {-1});
+}
+
+Var cdist(Var a, Var b) {
+  const nn::Trace::Function called("cdist");
+  return norm(unsqueeze(a, -2) - unsqueeze(b, -3), {-1});
+}
+
 Var cosine_embedding_loss(Var a, Var b, Var labels, double margin, Reduction reduction) {
   return OfEqualShapes("cosine_embedding_loss", a, b, [&] {
     const Var squares = (sum(square(a), {-1}) + 1e-12) * (sum(square(b), {-1}) + 1e-12);
@@ -241,6 +251,34 @@ Var hinge_embedding_loss(Var x, Var labels, double margin, Reduction reduction) 
       "hinge_embedding_loss", x, labels,
       [&] { return Reduced(where(equal(labels, 1.0), x, clamp_min(margin - x, 0.0)), reduction); },
       "the labels");
+}
+
+Var soft_margin_loss(Var x, Var labels, Reduction reduction) {
+  return OfEqualShapes("soft_margin_loss", x, labels,
+                       [&] { return Reduced(softplus(-(labels * x)), reduction); });
+}
+
+Var multilabel_soft_margin_loss(Var logits, Var targets, Reduction reduction) {
+  return OfEqualShapes("multilabel_soft_margin_loss", logits, targets, [&] {
+    return Reduced(mean(bce_with_logits(logits, targets, Reduction::kNone), {-1}), reduction);
+  });
+}
+
+Var multi_margin_loss(Var scores, Var targets, double margin, Reduction reduction) {
+  return nn::Checked("multi_margin_loss", scores, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("multi_margin_loss").CheckUsable(targets));
+    if (scores.shape().num_dims() != 2 || targets.dtype() != DType::kI64 ||
+        targets.shape() != Shape{scores.dim(0)}) {
+      return InvalidArgument(
+          "{}: got the targets %{} {}, expected scores (N, C) and i64 targets (N)",
+          nn::Caller("multi_margin_loss", scores), targets.value()->name,
+          targets.value()->type.ToString());
+    }
+    const Var index = unsqueeze(targets, 1);
+    const Var excess = clamp_min(scores - gather(scores, 1, index) + margin, 0.0);
+    const Var is_target = equal(arange(scores.dim(1)), index);
+    return Reduced(mean(where(is_target, 0.0, excess), {1}), reduction);
+  });
 }
 
 Var gaussian_nll_loss(Var prediction, Var target, Var variance, double epsilon,

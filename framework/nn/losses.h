@@ -67,6 +67,11 @@ Var kl_div(Var log_prediction, Var target, Reduction reduction = Reduction::kMea
 
 // The cosine of the angle between a and b along one dim; lengths below epsilon count as epsilon.
 Var cosine_similarity(Var a, Var b, int64_t dim = -1, double epsilon = 1e-8);
+// The length of a - b + epsilon along the last dim, where a and b are broadcast.
+Var pairwise_distance(Var a, Var b, double epsilon = 1e-6);
+// The distances of all rows of a (..., M, C) from all of b (..., N, C): (..., M, N). Computed from the
+// differences, which take M N C elements.
+Var cdist(Var a, Var b);
 // Reduces 1 - cos(a, b) where the label of the row is 1, else max(0, cos(a, b) - margin). a and b
 // (..., C), labels (...) i64 or f32.
 Var cosine_embedding_loss(Var a, Var b, Var labels, double margin = 0.0,
@@ -84,6 +89,14 @@ Var margin_ranking_loss(Var a, Var b, Var labels, double margin = 0.0,
 // Reduces x where the label is 1, else max(0, margin - x); equal shapes.
 Var hinge_embedding_loss(Var x, Var labels, double margin = 1.0,
                          Reduction reduction = Reduction::kMean);
+
+// Reduces ln(1 + exp(-label x)), labels 1 or -1; equal shapes.
+Var soft_margin_loss(Var x, Var labels, Reduction reduction = Reduction::kMean);
+// Reduces the mean over classes c of bce_with_logits, one value per row; logits and targets (..., C).
+Var multilabel_soft_margin_loss(Var logits, Var targets, Reduction reduction = Reduction::kMean);
+// Reduces sum over c != t of max(0, margin - x[t] + x[c]) / C for scores x (N, C) and i64 targets (N).
+Var multi_margin_loss(Var scores, Var targets, double margin = 1.0,
+                      Reduction reduction = Reduction::kMean);
 
 // Reduces (ln(v) + d^2 / v) / 2 with d = prediction - target and v = max(variance, epsilon); equal
 // shapes.

@@ -174,6 +174,48 @@ Var einsum(std::string_view text, Var a, Var b) {
   });
 }
 
+Var einsum(std::string_view text, const std::vector<Var>& operands) {
+  nn::Trace& trace = nn::Trace::Of("einsum");
+  const std::string equation = Letters(text, [](char c) { return c != ' '; });
+  const size_t arrow = equation.find("->");
+  const auto num_named = std::count(equation.begin(), equation.end(), ',') + 1;
+  if (arrow == equation.npos || operands.size() < 2 ||
+      num_named != static_cast<int64_t>(operands.size())) {
+    return trace.Fail(InvalidArgument(
+        "einsum '{}': got {} operands, expected two or more, and the form 'a,b,c->y'", text,
+        operands.size()));
+  }
+  std::string_view rest = std::string_view(equation).substr(0, arrow);  // not multiplied yet
+  const auto next = [&] {
+    const std::string_view letters = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), letters.size() + 1));
+    return std::string(letters);
+  };
+  Var product = operands[0];
+  std::string of_product = next();
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const std::string own = next();
+    std::string kept = equation.substr(arrow + 2);
+    if (i + 1 < operands.size()) {
+      std::string seen;
+      kept = Letters(of_product + own, [&](char c) {
+        const bool is_new = !Has(seen, c);
+        seen += c;
+        return is_new && (Has(rest, c) || Has(std::string_view(equation).substr(arrow), c));
+      });
+    }
+    product = einsum(fmt::format("{},{}->{}", of_product, own, kept), product, operands[i]);
+    if (product.empty()) return product;
+    of_product = kept;
+  }
+  return product;
+}
+
+Var outer(Var a, Var b) {
+  const nn::Trace::Function called("outer");
+  return einsum("i,j->ij", a, b);
+}
+
 Var padded_logits(Var x, Var weight, int64_t multiple) {
   return Checked("padded_logits", weight, [&]() -> StatusOr<Var> {
     if (multiple < 1) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "framework/nn/shapes.h"
 #include "framework/nn/var.h"
@@ -16,6 +17,11 @@ Var matmul(Var a, Var b);
 // Sums of products of two operands, "bhqd,bhkd->bhqk": a letter that is in both operands and not in
 // the result is summed, and so is a letter that is in only one operand and not in the result.
 Var einsum(std::string_view equation, Var a, Var b);
+// Any number of operands, such as "bi,oij,bj->bo". The products are taken from the left, and each keeps
+// the dims that later operands or the result name.
+Var einsum(std::string_view equation, const std::vector<Var>& operands);
+// a[i] b[j] of two rows of numbers.
+Var outer(Var a, Var b);
 
 // The logits of classes whose rows are `weight`: linear(x, weight) with its columns padded to the
 // next multiple. The added columns are -infinity, without probability and without gradient. The

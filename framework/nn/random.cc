@@ -2,7 +2,11 @@
 
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
+#include "framework/nn/extremes.h"
 #include "framework/nn/functions.h"
+#include "framework/nn/gradients.h"
+#include "framework/nn/indexing.h"
+#include "framework/nn/products.h"
 
 namespace zg {
 namespace {
@@ -21,6 +25,9 @@ Var Draw(const char* op, Var like, ir::Attributes attributes) {
   });
 }
 
+// -ln(-ln(u)), with u in [2^-25, 1): at 0 it would be infinite.
+Var Gumbel(Var like) { return -log(-log(uniform(like, 0x1p-25, 1.0))); }
+
 }  // namespace
 
 Var uniform(Var like, double low, double high) {
@@ -34,6 +41,27 @@ Var normal(Var like, double mean, double stddev) {
 Var bernoulli(Var probability) { return uniform(probability) < probability; }
 
 Var bernoulli(Var like, double probability) { return uniform(like) < probability; }
+
+Var categorical(Var logits, int64_t dim) {
+  const nn::Trace::Function called("categorical");
+  return argmax(logits + Gumbel(logits), dim);
+}
+
+Var gumbel_softmax(Var logits, double temperature, bool is_hard, int64_t dim) {
+  return nn::Checked("gumbel_softmax", logits, [&]() -> StatusOr<Var> {
+    if (!(temperature > 0.0)) {
+      return InvalidArgument("{}: got the temperature {}, expected a positive number",
+                             nn::Caller("gumbel_softmax", logits), temperature);
+    }
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("gumbel_softmax", logits, dim));
+    const Var soft = softmax((logits + Gumbel(logits)) * (1.0 / temperature), own);
+    if (!is_hard) return soft;
+    const Var index = argmax(soft, own);
+    const Var hard =
+        movedim(to(one_hot(index, logits.dim(static_cast<int>(own))), DType::kF32), -1, own);
+    return soft + stop_gradient(hard - soft);
+  });
+}
 
 Var dropout_along(Var x, double probability, const Dims& dims) {
   return nn::Checked("dropout_along", x, [&]() -> StatusOr<Var> {

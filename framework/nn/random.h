@@ -19,6 +19,12 @@ Var normal(Var like, double mean = 0.0, double stddev = 1.0);
 Var bernoulli(Var probability);
 Var bernoulli(Var like, double probability);
 
+// An i64 index along one dim for each row, with the probabilities softmax(logits).
+Var categorical(Var logits, int64_t dim = -1);
+// softmax((logits + g) / temperature) with Gumbel noise g (arXiv 1611.01144): nearly one-hot at low
+// temperatures. With `is_hard` the result is one-hot, and its gradient that of the soft one.
+Var gumbel_softmax(Var logits, double temperature = 1.0, bool is_hard = false, int64_t dim = -1);
+
 // dropout with one decision along these dims of x, for all of their elements: with {1, 2} on (B, H,
 // W, C) whole channels are dropped, as by PyTorch's dropout2d.
 Var dropout_along(Var x, double probability, const Dims& dims);

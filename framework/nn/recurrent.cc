@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "framework/nn/decoding.h"
 #include "framework/nn/functions.h"
@@ -18,21 +19,21 @@ Initializer UniformOf(int64_t hidden) {
 
 }  // namespace
 
-Recurrent::Layer::Layer(const Module* module, const std::string& suffix, int64_t in, int64_t hidden,
-                        int64_t rows)
-    : weight_ih(module, "weight_ih" + suffix, {rows, in}, UniformOf(hidden)),
-      weight_hh(module, "weight_hh" + suffix, {rows, hidden}, UniformOf(hidden)),
-      bias_ih(module, "bias_ih" + suffix, {rows}, UniformOf(hidden)),
-      bias_hh(module, "bias_hh" + suffix, {rows}, UniformOf(hidden)) {}
+RecurrentParameters::RecurrentParameters(const Module* module, const std::string& suffix,
+                                         int64_t in, int64_t hidden, int64_t gates)
+    : weight_ih(module, "weight_ih" + suffix, {gates * hidden, in}, UniformOf(hidden)),
+      weight_hh(module, "weight_hh" + suffix, {gates * hidden, hidden}, UniformOf(hidden)),
+      bias_ih(module, "bias_ih" + suffix, {gates * hidden}, UniformOf(hidden)),
+      bias_hh(module, "bias_hh" + suffix, {gates * hidden}, UniformOf(hidden)) {}
 
 Recurrent::Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-                     const RecurrentOptions& options, int64_t gates)
-    : Module(parent, name), options_(options) {
+                     const RecurrentOptions& options, std::unique_ptr<const Recurrence> recurrence)
+    : Module(parent, name), options_(options), recurrence_(std::move(recurrence)) {
   for (int64_t i = 0; i < options.layers; ++i) {
     const std::string suffix = fmt::format("_l{}", i);
-    layers_.emplace_back(this, suffix, in, hidden, gates * hidden);
+    layers_.emplace_back(this, suffix, in, hidden, recurrence_->gates());
     if (options.bidirectional) {
-      layers_.emplace_back(this, suffix + "_reverse", in, hidden, gates * hidden);
+      layers_.emplace_back(this, suffix + "_reverse", in, hidden, recurrence_->gates());
     }
     in = options.bidirectional ? 2 * hidden : hidden;
   }
@@ -65,7 +66,7 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
   return x;
 }
 
-Var Recurrent::Run(const Layer& layer, Var x, bool from_end, Var* h, Var* c) {
+Var Recurrent::Run(const RecurrentParameters& layer, Var x, bool from_end, Var* h, Var* c) {
   const Var weight_ih = layer.weight_ih;
   const Var weight_hh = layer.weight_hh;
   const Var bias_ih = layer.bias_ih;
@@ -76,7 +77,7 @@ Var Recurrent::Run(const Layer& layer, Var x, bool from_end, Var* h, Var* c) {
   for (int64_t i = 0; i < length; ++i) {
     const int64_t t = from_end ? length - 1 - i : i;
     const Var from_h = h->empty() ? bias_hh : linear(*h, weight_hh, bias_hh);
-    *h = Step(select(all_from_x, 1, t), from_h, *h, c);
+    *h = recurrence_->Step(select(all_from_x, 1, t), from_h, *h, c);
     if (h->empty()) return Var();
     results[static_cast<size_t>(t)] = *h;
   }
@@ -84,7 +85,7 @@ Var Recurrent::Run(const Layer& layer, Var x, bool from_end, Var* h, Var* c) {
 }
 
 // c' = f c + i g, h' = o tanh(c').
-Var LSTM::Step(Var from_x, Var from_h, Var, Var* c) {
+Var LstmRecurrence::Step(Var from_x, Var from_h, Var, Var* c) const {
   const std::vector<Var> gates = chunk(from_x + from_h, 4, -1);
   if (gates.size() != 4) return Var();
   const Var added = sigmoid(gates[0]) * tanh(gates[2]);
@@ -93,7 +94,7 @@ Var LSTM::Step(Var from_x, Var from_h, Var, Var* c) {
 }
 
 // n = tanh(n from x + r (n from h)), h' = (1 - z) n + z h.
-Var GRU::Step(Var from_x, Var from_h, Var h, Var*) {
+Var GruRecurrence::Step(Var from_x, Var from_h, Var h, Var*) const {
   const std::vector<Var> of_x = chunk(from_x, 3, -1);
   const std::vector<Var> of_h = chunk(from_h, 3, -1);
   if (of_x.size() != 3 || of_h.size() != 3) return Var();
@@ -101,6 +102,24 @@ Var GRU::Step(Var from_x, Var from_h, Var h, Var*) {
   const Var z = sigmoid(of_x[1] + of_h[1]);
   const Var n = tanh(of_x[2] + r * of_h[2]);
   return h.empty() ? n - z * n : n + z * (h - n);
+}
+
+Var RnnRecurrence::Step(Var from_x, Var from_h, Var, Var*) const {
+  return uses_relu_ ? relu(from_x + from_h) : tanh(from_x + from_h);
+}
+
+Var RecurrentCell::Run(const Recurrence& recurrence, Var x, Var h, Var* c) {
+  const Scope scope(*this);
+  const int64_t in = parameters_.weight_ih.shape().dim(1);
+  if (x.shape().num_dims() != 2 || x.dim(1) != in) {
+    return fail(InvalidArgument("got x {}, expected (B, {})", x.shape().ToString(), in));
+  }
+  const Var weight_ih = parameters_.weight_ih;
+  const Var weight_hh = parameters_.weight_hh;
+  const Var bias_ih = parameters_.bias_ih;
+  const Var bias_hh = parameters_.bias_hh;
+  const Var from_h = h.empty() ? bias_hh : linear(h, weight_hh, bias_hh);
+  return recurrence.Step(linear(x, weight_ih, bias_ih), from_h, h, c);
 }
 
 }  // namespace zg::nn

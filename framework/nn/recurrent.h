@@ -1,12 +1,14 @@
-// LSTM (Hochreiter and Schmidhuber 1997) and GRU (Cho et al., arXiv 1406.1078) with the parameters of
-// torch.nn.LSTM and torch.nn.GRU (batch_first): weight_ih_l0 (gates x H, in), weight_hh_l0 (gates x H,
-// H), bias_ih_l0, bias_hh_l0, and so on for each layer; gates in the order i, f, g, o and r, z, n.
+// LSTM (Hochreiter and Schmidhuber 1997), GRU (Cho et al., arXiv 1406.1078) and RNN (Elman 1990) with the
+// parameters of torch.nn.LSTM, GRU and RNN (batch_first): weight_ih_l0 (gates x H, in), weight_hh_l0
+// (gates x H, H), bias_ih_l0, bias_hh_l0, and so on for each layer; gates in the order i, f, g, o and r,
+// z, n. LSTMCell, GRUCell and RNNCell compute one element; their parameters lack the suffix.
 // Time is unrolled in the graph: a few nodes for each element of a sequence.
 // Shapes: x (B, T, in) -> (B, T, H); with two directions (B, T, 2H).
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,49 @@ struct RecurrentState {
   std::vector<Var> c;
 };
 
+// What a layer computes for one element.
+class Recurrence {
+ public:
+  virtual ~Recurrence() = default;
+  virtual int64_t gates() const = 0;
+  // h after the element, from the element's and h's contributions to the gates, (B, gates x H). h may
+  // be empty, for zeros; so may c, which is updated.
+  virtual Var Step(Var from_x, Var from_h, Var h, Var* c) const = 0;
+};
+
+class LstmRecurrence : public Recurrence {
+ public:
+  int64_t gates() const override { return 4; }
+  Var Step(Var from_x, Var from_h, Var h, Var* c) const override;
+};
+
+class GruRecurrence : public Recurrence {
+ public:
+  int64_t gates() const override { return 3; }
+  Var Step(Var from_x, Var from_h, Var h, Var* c) const override;
+};
+
+// h' = tanh(from x + from h), or relu.
+class RnnRecurrence : public Recurrence {
+ public:
+  explicit RnnRecurrence(bool uses_relu = false) : uses_relu_(uses_relu) {}
+  int64_t gates() const override { return 1; }
+  Var Step(Var from_x, Var from_h, Var h, Var* c) const override;
+
+ private:
+  bool uses_relu_;
+};
+
+struct RecurrentParameters {
+  RecurrentParameters(const Module* module, const std::string& suffix, int64_t in, int64_t hidden,
+                      int64_t gates);
+
+  Parameter weight_ih;
+  Parameter weight_hh;
+  Parameter bias_ih;
+  Parameter bias_hh;
+};
+
 class Recurrent : public Module {
  public:
   // Starts from `state` and updates it to the state after the last element; null, or without
@@ -38,55 +83,82 @@ class Recurrent : public Module {
 
  protected:
   Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-            const RecurrentOptions& options, int64_t gates);
+            const RecurrentOptions& options, std::unique_ptr<const Recurrence> recurrence);
   Var forward(Var x) override { return (*this)(x, nullptr); }
 
-  // Computes h after an element, from the element's and h's contributions to the gates, (B, gates x
-  // H). h may be empty, for zeros; so may c, which is updated.
-  virtual Var Step(Var from_x, Var from_h, Var h, Var* c) = 0;
-
  private:
-  // One layer in one direction.
-  struct Layer {
-    Layer(const Module* module, const std::string& suffix, int64_t in, int64_t hidden,
-          int64_t rows);
-
-    Parameter weight_ih;
-    Parameter weight_hh;
-    Parameter bias_ih;
-    Parameter bias_hh;
-  };
-
-  // (B, T, H); updates h and c, which may be empty. An empty Var if the graph has an error.
-  Var Run(const Layer& layer, Var x, bool from_end, Var* h, Var* c);
+  // One layer in one direction: (B, T, H); updates h and c, which may be empty. An empty Var if the
+  // graph has an error.
+  Var Run(const RecurrentParameters& layer, Var x, bool from_end, Var* h, Var* c);
 
   RecurrentOptions options_;
-  std::deque<Layer> layers_;  // a deque, because parameters must not move
+  std::unique_ptr<const Recurrence> recurrence_;
+  std::deque<RecurrentParameters> layers_;  // a deque, because parameters must not move
 };
 
 class LSTM : public Recurrent {
  public:
   LSTM(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
        const RecurrentOptions& options)
-      : Recurrent(parent, name, in, hidden, options, 4) {}
+      : Recurrent(parent, name, in, hidden, options, std::make_unique<LstmRecurrence>()) {}
   LSTM(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
        int64_t layers = 1)
       : LSTM(parent, name, in, hidden, RecurrentOptions{layers}) {}
-
- protected:
-  Var Step(Var from_x, Var from_h, Var h, Var* c) override;
 };
 
 class GRU : public Recurrent {
  public:
   GRU(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
       const RecurrentOptions& options)
-      : Recurrent(parent, name, in, hidden, options, 3) {}
+      : Recurrent(parent, name, in, hidden, options, std::make_unique<GruRecurrence>()) {}
   GRU(const Module* parent, const std::string& name, int64_t in, int64_t hidden, int64_t layers = 1)
       : GRU(parent, name, in, hidden, RecurrentOptions{layers}) {}
+};
 
+class RNN : public Recurrent {
+ public:
+  RNN(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
+      const RecurrentOptions& options = {}, bool uses_relu = false)
+      : Recurrent(parent, name, in, hidden, options, std::make_unique<RnnRecurrence>(uses_relu)) {}
+};
+
+// One element of a sequence, for loops of one's own: x (B, in), h (B, H) -> h' (B, H); an empty h is
+// zeros.
+class RecurrentCell : public Module {
  protected:
-  Var Step(Var from_x, Var from_h, Var h, Var* c) override;
+  RecurrentCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
+                const Recurrence& recurrence)
+      : Module(parent, name), parameters_(this, "", in, hidden, recurrence.gates()) {}
+  Var Run(const Recurrence& recurrence, Var x, Var h, Var* c);
+
+ private:
+  RecurrentParameters parameters_;
+};
+
+class LSTMCell : public RecurrentCell {
+ public:
+  LSTMCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden)
+      : RecurrentCell(parent, name, in, hidden, LstmRecurrence()) {}
+  // Updates c, which is empty for zeros.
+  Var operator()(Var x, Var h, Var* c) { return Run(LstmRecurrence(), x, h, c); }
+};
+
+class GRUCell : public RecurrentCell {
+ public:
+  GRUCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden)
+      : RecurrentCell(parent, name, in, hidden, GruRecurrence()) {}
+  Var operator()(Var x, Var h = {}) { return Run(GruRecurrence(), x, h, nullptr); }
+};
+
+class RNNCell : public RecurrentCell {
+ public:
+  RNNCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
+          bool uses_relu = false)
+      : RecurrentCell(parent, name, in, hidden, RnnRecurrence()), recurrence_(uses_relu) {}
+  Var operator()(Var x, Var h = {}) { return Run(recurrence_, x, h, nullptr); }
+
+ private:
+  RnnRecurrence recurrence_;
 };
 
 }  // namespace zg::nn

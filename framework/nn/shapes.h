@@ -18,6 +18,8 @@ using Dims = std::vector<int64_t>;
 Var reshape(Var x, const Dims& shape);
 // Merges dims first to last into one.
 Var flatten(Var x, int64_t first = 0, int64_t last = -1);
+// The opposite: dim `dim` becomes dims of these sizes, of which one may be -1.
+Var unflatten(Var x, int64_t dim, const Dims& sizes);
 // unsqueeze inserts a dim of size 1 before dim `dim` of x; squeeze removes that dim of size 1.
 Var unsqueeze(Var x, int64_t dim);
 Var squeeze(Var x, int64_t dim);
@@ -25,6 +27,8 @@ Var squeeze(Var x, int64_t dim);
 // Dim i of the result is dim order[i] of x.
 Var permute(Var x, const Dims& order);
 Var transpose(Var x, int64_t dim0, int64_t dim1);
+// Dim `from` becomes dim `to`; the others keep their order.
+Var movedim(Var x, int64_t from, int64_t to);
 
 // Elements start, start + step, ... before `end` along one dim; negative ones count from the end.
 Var slice(Var x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
@@ -45,9 +49,13 @@ Var stack(const std::vector<Var>& parts, int64_t dim = 0);  // along a new dim
 Var expand(Var x, const Dims& shape);
 // x repeated times[i] times along dim i.
 Var repeat(Var x, const Dims& times);
+// Each element of one dim `times` times, side by side.
+Var repeat_interleave(Var x, int64_t times, int64_t dim);
 // `value` before and after x along one dim.
 Var pad(Var x, int64_t dim, int64_t before, int64_t after, double value = 0.0);
 // Shifted along one dim; elements that leave at one end enter at the other.
 Var roll(Var x, int64_t shift, int64_t dim);
+// Each element minus the one before it, along one dim, which loses an element.
+Var diff(Var x, int64_t dim = -1);
 
 }  // namespace zg

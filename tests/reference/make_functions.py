@@ -15,6 +15,7 @@ from typing import Callable, Dict, List, Tuple
 
 import torch
 import torch.nn.functional as F
+from composed_cases import COMPOSED_CASES
 from torch import Tensor
 
 torch.manual_seed(20)
@@ -326,6 +327,7 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     ),
     "ctc_loss": ((3, 5, 4), lambda a, b: text_loss(b, "none", 0) + a.sum()),
     "ctc_loss_mean": ((3, 5, 4), lambda a, b: text_loss(b, "mean", 3) + a.sum()),
+    **COMPOSED_CASES,
 }
 
 

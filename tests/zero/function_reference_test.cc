@@ -26,8 +26,11 @@ using Json = nlohmann::json;
 constexpr double kTolerance = 4e-6;
 
 const Function& FunctionNamed(const std::string& name) {
-  const auto found = ImageFunctions().find(name);
-  return found != ImageFunctions().end() ? found->second : TensorFunctions().at(name);
+  for (const auto* functions : {&ImageFunctions(), &ModuleFunctions()}) {
+    const auto found = functions->find(name);
+    if (found != functions->end()) return found->second;
+  }
+  return TensorFunctions().at(name);
 }
 
 std::vector<float> Floats(const Json& numbers) { return numbers.get<std::vector<float>>(); }
@@ -97,7 +100,7 @@ TEST_P(FunctionReference, GivesPyTorchsResultsAndGradients) {
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;
-  for (const auto* functions : {&TensorFunctions(), &ImageFunctions()}) {
+  for (const auto* functions : {&TensorFunctions(), &ImageFunctions(), &ModuleFunctions()}) {
     for (const auto& [name, function] : *functions) names.push_back(name);
   }
   return names;

@@ -268,6 +268,36 @@ const std::map<std::string, Function>& TensorFunctions() {
        }},
       {"poisson_nll_loss",
        [](Var a, Var b) { return poisson_nll_loss(a, b, Reduction::kNone); }},
+      {"movedim", [](Var a, Var b) { return movedim(a, 2, 0) * b; }},
+      {"unflatten", [](Var a, Var b) { return unflatten(a, 2, {2, -1}) * b; }},
+      {"repeat_interleave", [](Var a, Var b) { return repeat_interleave(a, 3, 1) * b; }},
+      {"diff", [](Var a, Var b) { return diff(a, 1) * b; }},
+      {"quantile", [](Var a, Var b) { return quantile(a, 0.3, 2) * b; }},
+      {"median", [](Var a, Var b) { return median(a, -1) * b; }},
+      {"pairwise_distance", [](Var a, Var b) { return pairwise_distance(a, b); }},
+      {"cdist", [](Var a, Var b) { return cdist(a, b); }},
+      {"soft_margin_loss",
+       [](Var a, Var b) { return soft_margin_loss(a, sign(b), Reduction::kNone) + b; }},
+      {"multilabel_soft_margin_loss",
+       [](Var a, Var b) {
+         const Var targets = sigmoid(stop_gradient(b));
+         return multilabel_soft_margin_loss(reshape(a, {6, 4}), targets, Reduction::kNone) + sum(b);
+       }},
+      {"multi_margin_loss",
+       [](Var a, Var b) {
+         std::vector<Var> targets;  // 0 3 1 2 2 0
+         for (const int64_t target : {0, 3, 1, 2, 2, 0}) targets.push_back(arange(1, target));
+         return multi_margin_loss(reshape(a, {6, 4}), concat(targets), 0.7, Reduction::kNone) * b;
+       }},
+      {"einsum_of_three",
+       [](Var a, Var b) {
+         return einsum("bij,jk,bi->bk", {a, b, select(a, 2, 0)});
+       }},
+      {"outer", [](Var a, Var b) { return outer(flatten(a), b); }},
+      {"tanhshrink", [](Var a, Var b) { return tanhshrink(a) * b; }},
+      {"softshrink", [](Var a, Var b) { return softshrink(a, 0.7) * b; }},
+      {"hardshrink", [](Var a, Var b) { return hardshrink(a, 0.7) * b; }},
+      {"threshold", [](Var a, Var b) { return threshold(a, 0.3, -2.0) * b; }},
       {"ctc_loss", [](Var a, Var b) { return TextLoss(b, Reduction::kNone, 0) + sum(a); }},
       {"ctc_loss_mean", [](Var a, Var b) { return TextLoss(b, Reduction::kMean, 3) + sum(a); }},
   };

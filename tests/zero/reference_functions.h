@@ -13,5 +13,6 @@ using Function = std::function<Var(Var a, Var b)>;
 
 const std::map<std::string, Function>& TensorFunctions();
 const std::map<std::string, Function>& ImageFunctions();  // and of signals and volumes
+const std::map<std::string, Function>& ModuleFunctions();
 
 }  // namespace zg

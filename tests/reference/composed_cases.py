@@ -1,0 +1,72 @@
+"""Cases of make_functions.py for functions and modules that are made of others."""
+
+from typing import Callable, Dict, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call
+
+Function = Callable[[Tensor, Tensor], Tensor]
+FULL = (2, 3, 4)
+
+
+def run_recurrence(module: torch.nn.Module, a: Tensor, b: Tensor) -> Tensor:
+    """The results of a layer, or of a cell element by element, with its parameters out of b, in their order."""
+    parameters, begin = {}, 0
+    for name, parameter in module.named_parameters():
+        parameters[name] = b[begin : begin + parameter.numel()].reshape(parameter.shape)
+        begin += parameter.numel()
+    assert begin == b.numel(), begin
+    if isinstance(module, torch.nn.RNN):
+        return functional_call(module, parameters, (a,))[0]
+    state, results = None, []
+    for t in range(a.shape[1]):
+        state = functional_call(module, parameters, (a[:, t], state))
+        results.append(state[0] if isinstance(state, tuple) else state)
+    return torch.stack(results, 1)
+
+
+COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
+    "pad_reflect": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="reflect") * b),
+    "pad_replicate": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="replicate") * b),
+    "pad_circular": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="circular") * b),
+    "movedim": ((3,), lambda a, b: a.movedim(2, 0) * b),
+    "unflatten": ((2,), lambda a, b: a.unflatten(2, (2, -1)) * b),
+    "repeat_interleave": ((4,), lambda a, b: torch.repeat_interleave(a, 3, dim=1) * b),
+    "diff": ((4,), lambda a, b: torch.diff(a, dim=1) * b),
+    "channel_shuffle": ((2,), lambda a, b: F.channel_shuffle(a.reshape(1, 6, 2, 2), 3) * b),
+    "adaptive_max_pool2d": ((3,), lambda a, b: F.adaptive_max_pool2d(a.reshape(2, 1, 3, 4), (2, 3)) * b),
+    "adaptive_avg_pool1d": ((3,), lambda a, b: F.adaptive_avg_pool1d(a, 3) * b),
+    "quantile": ((3,), lambda a, b: torch.quantile(a, 0.3, dim=2) * b),
+    "median": ((3,), lambda a, b: a.median(dim=2).values * b),
+    "pairwise_distance": (FULL, lambda a, b: F.pairwise_distance(a, b)),
+    "cdist": ((2, 5, 4), lambda a, b: torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")),
+    "soft_margin_loss": (FULL, lambda a, b: F.soft_margin_loss(a, b.sign().detach(), reduction="none") + b),
+    "multilabel_soft_margin_loss": (
+        (6, 4),
+        lambda a, b: F.multilabel_soft_margin_loss(a.reshape(6, 4), torch.sigmoid(b).detach(), reduction="none")
+        + b.sum(),
+    ),
+    "multi_margin_loss": (
+        (6,),
+        lambda a, b: F.multi_margin_loss(
+            a.reshape(6, 4), torch.tensor([0, 3, 1, 2, 2, 0]), margin=0.7, reduction="none"
+        )
+        * b,
+    ),
+    "einsum_of_three": ((4, 5), lambda a, b: torch.einsum("bij,jk,bi->bk", a, b, a[:, :, 0])),
+    "outer": ((3,), lambda a, b: torch.outer(a.flatten(), b)),
+    "tanhshrink": (FULL, lambda a, b: F.tanhshrink(a) * b),
+    "softshrink": (FULL, lambda a, b: F.softshrink(a, 0.7) * b),
+    "hardshrink": (FULL, lambda a, b: F.hardshrink(a, 0.7) * b),
+    "threshold": (FULL, lambda a, b: F.threshold(a, 0.3, -2.0) * b),
+    "group_norm_alone": ((2,), lambda a, b: F.group_norm(a.reshape(2, 6, 2), 3) * b),
+    "instance_norm": ((4,), lambda a, b: F.instance_norm(a) * b),
+    "bilinear": ((3, 4, 4), lambda a, b: F.bilinear(a, a.flip(2), b)),
+    "rnn": ((16,), lambda a, b: run_recurrence(torch.nn.RNN(4, 2, batch_first=True), a, b)),
+    "rnn_relu": ((16,), lambda a, b: run_recurrence(torch.nn.RNN(4, 2, 1, "relu", batch_first=True), a, b)),
+    "rnn_cell": ((16,), lambda a, b: run_recurrence(torch.nn.RNNCell(4, 2), a, b)),
+    "gru_cell": ((48,), lambda a, b: run_recurrence(torch.nn.GRUCell(4, 2), a, b)),
+    "lstm_cell": ((64,), lambda a, b: run_recurrence(torch.nn.LSTMCell(4, 2), a, b)),
+}
