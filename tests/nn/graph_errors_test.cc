@@ -158,7 +158,7 @@ TEST(GraphErrorsTest, Sizes) {
   EXPECT_EQ(
       SizesError({3, 4}, [](Var x, int64_t size) { return size == 3 ? slice(x, 1, 0, 9) : x; }),
       "graph test, train: size 3: slice of %x f32[2,3]: got 0 to 9 in steps of 1 along dim 1, "
-            "expected a range inside its 3 elements");
+      "expected a range inside its 3 elements");
   struct Model : Module {
     Parameter a{this, "a", {1}, Initializer::Zeros()};
     Parameter b{this, "b", {1}, Initializer::Zeros()};
