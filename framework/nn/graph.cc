@@ -58,7 +58,7 @@ Status CheckLoss(const char* name, Var loss, const char* hint) {
   return Status::Ok();
 }
 
-Status CheckSameVariables(const ir::Graph& largest, const ir::Graph& smaller) {
+Status CheckSameTensors(const ir::Graph& largest, const ir::Graph& smaller) {
   const auto text_of = [](const ir::Graph& graph, size_t i) {
     if (i >= graph.tensors().size()) return std::string("none");
     const ir::StoredTensor& tensor = graph.tensors()[i];
@@ -172,7 +172,7 @@ Status Graph::AtEverySize(const std::function<Status(Graph& graph)>& change) {
   ZG_RETURN_IF_ERROR(change(*this).WithContext(fmt::format("size {}", size_)));
   for (const auto& smaller : smaller_sizes_) {
     Status status = change(*smaller);
-    if (status.ok()) status = CheckSameVariables(ir_, smaller->ir_);
+    if (status.ok()) status = CheckSameTensors(ir_, smaller->ir_);
     ZG_RETURN_IF_ERROR(status.WithContext(fmt::format("size {}", smaller->size())));
   }
   return Status::Ok();

@@ -160,7 +160,10 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
   for (InputSlot& slot : program_.inputs) {
     if (slot.eval != eval || slot.name != name) continue;
     if (slot.bytes != bytes) {
-      return InvalidArgument("input \"{}\": got {} bytes, expected {}", name, bytes, slot.bytes);
+      const bool has_sizes = options_.size != 0 && eval.empty();
+      return InvalidArgument(
+          "input \"{}\": got {} bytes, expected {}{}", name, bytes, slot.bytes,
+          has_sizes ? fmt::format(" at size {} (Trainer::set_size)", options_.size) : "");
     }
     static const char kNoBytes = 0;  // an empty vector's data may be null, which would mean "not
                                      // set"

@@ -109,6 +109,22 @@ TEST(InputSizes, HaveTheSameBitsOnADevice) {
   }
 }
 
+// Each size has a recording of its own, on one rank.
+TEST(InputSizes, HaveTheSameBitsRecorded) {
+  Config config;
+  config.micro_batches = 1;
+  const std::string expected = RunOf(1, config);
+  config.on_device = config.record = true;
+  EXPECT_EQ(RunOf(1, config), expected);
+}
+
+TEST(InputSizes, HaveTheSameBitsOnThreads) {
+  const std::string expected = RunOf(1, {});
+  Config config = {2};
+  config.threads = 2;
+  EXPECT_EQ(RunOf(2, config), expected);
+}
+
 // Programs of one size each that hand over parameters, buffers and state.
 TEST(InputSizes, TrainAsAProgramOfEachSizeDoes) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -302,13 +318,14 @@ TEST(InputSizes, Errors) {
               }),
       HasSubstr("step 1: the step updates the groups all at size 5 on rank 1, but updates the "
                 "groups all at size 3 on rank 0"));
-  EXPECT_THAT(ErrorOf(1, {},
-                      [](SizedRun& run, int) -> Status {
-                        ZG_RETURN_IF_ERROR(run.trainer().set_size(3));
-                        const auto feed = [&](int64_t) { return run.Feed(0, 0); };
-                        return run.trainer().step(feed).status();
-                      }),
-              HasSubstr("input \"words\": got 112 bytes, expected 48"));
+  EXPECT_THAT(
+      ErrorOf(1, {},
+              [](SizedRun& run, int) -> Status {
+                ZG_RETURN_IF_ERROR(run.trainer().set_size(3));
+                const auto feed = [&](int64_t) { return run.Feed(0, 0); };
+                return run.trainer().step(feed).status();
+              }),
+      HasSubstr("input \"words\": got 112 bytes, expected 48 at size 3 (Trainer::set_size)"));
   config.sizes = kSizes;
   config.profile = true;
   EXPECT_EQ(ErrorOf(1, config, [](SizedRun&, int) { return Status::Ok(); }),

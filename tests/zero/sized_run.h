@@ -46,6 +46,8 @@ struct Config {
   int64_t overlap_bytes = 0;
   bool update_early = false;
   bool on_device = false;
+  bool record = false;
+  int threads = 1;
   std::vector<int64_t> sizes = kSizes;  // one: a graph of one size
   bool profile = false;
 };
@@ -76,6 +78,8 @@ class SizedRun {
     options.update_early = config.update_early;
     TrainerOptions trainer_options;
     trainer_options.profile = config.profile;
+    trainer_options.record = config.record;
+    trainer_options.threads = config.threads;
     if (config.on_device) trainer_options.kernels = &FakeDeviceKernels();
     made_ = make_trainer(graph_, communicator, trainer_options);
   }
