@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "tests/ops/op_case.h"
@@ -72,6 +73,19 @@ OpCase WithTies(OpCase ties) {
   return ties;
 }
 
+// Zeros of both signs, which are equal, the largest numbers, and infinities.
+OpCase WithZeros(OpCase zeros) {
+  zeros.label += ", zeros";
+  zeros.prepare = [](ReferenceCall& call) {
+    constexpr double kSome[] = {0.0,  -0.0,    1.0, -1.0,  HUGE_VAL, -HUGE_VAL,
+                                3e38, -3.0e38, 0.5, -1e-3, 1e-3};
+    std::vector<double>& x = call.inputs[0].values;
+    for (size_t i = 0; i < x.size(); ++i) x[i] = kSome[i * 7 % std::size(kSome)];
+  };
+  zeros.check_gradient = false;
+  return zeros;
+}
+
 }  // namespace
 
 FamilyCases TopKCases() {
@@ -93,6 +107,10 @@ FamilyCases TopKCases() {
       WithTies(Of("many of a row", {5, 37}, 1, 30)),
       WithTies(Of("many of a column", {37, 5}, 0, 30, false)),
       Of("long row", {2, 3001}, 1, 1),
+      Of("long row sorted", {2, 1500}, 1, 1500),
+      Of("half of a long row", {3, 301}, 1, 150, false),
+      WithTies(Of("long row sorted", {2, 700}, 1, 700, false)),
+      WithZeros(Of("long row sorted", {2, 300}, 1, 300)),
       Of("splits of the last", {6, 6, 6}, 2, 2),
       Of("splits of the first", {6, 6, 6}, 0, 1),
   };
@@ -120,7 +138,8 @@ FamilyCases TopKCases() {
                   sized("some of rows", {33, 700}, 1, 5)};
   family.bench = {sized("largest of rows", {2048, 1536}, 1, 1),
                   sized("largest of columns", {2048, 1536}, 0, 1),
-                  sized("40 of 50257", {8, 50257}, 1, 40)};
+                  sized("40 of 50257", {8, 50257}, 1, 40),
+                  sized("sorted rows", {256, 4096}, 1, 4096)};
   family.exact_on_gpu = {"top_k"};
   return family;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "framework/kernels/cpu/kernel_util.h"
@@ -67,6 +68,45 @@ void FirstOfColumns(const T* x, int64_t rows, int64_t count, float sign, float* 
   });
 }
 
+// An element with its value as a number that is smaller the earlier it comes.
+struct KeyedElement {
+  uint32_t key;
+  int32_t index;
+};
+
+// In the order of ComesBefore: NaN has the smallest key, and both zeros have the same.
+uint32_t KeyOf(float value) {
+  if (value != value) return 0;
+  value += 0.0f;  // of -0: 0
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  constexpr uint32_t kSign = uint32_t{1} << 31;
+  return ~((bits & kSign) != 0 ? ~bits : bits | kSign);
+}
+
+// Sorts by the keys, and keeps the order of equal ones: by one byte of the keys after the other, from
+// the lowest. Returns where the sorted elements are: in either array.
+KeyedElement* SortByKey(KeyedElement* elements, KeyedElement* other, int64_t count) {
+  constexpr int kBytes = 4, kValues = 256;
+  int32_t counts[kBytes][kValues] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    for (int byte = 0; byte < kBytes; ++byte) {
+      ++counts[byte][elements[i].key >> (8 * byte) & 0xff];
+    }
+  }
+  for (int byte = 0; byte < kBytes; ++byte) {
+    const int shift = 8 * byte;
+    if (counts[byte][elements[0].key >> shift & 0xff] == count) continue;  // all are equal
+    int32_t place = 0;
+    for (int32_t& of_value : counts[byte]) place += std::exchange(of_value, place);
+    for (int64_t i = 0; i < count; ++i) {
+      other[counts[byte][elements[i].key >> shift & 0xff]++] = elements[i];
+    }
+    std::swap(elements, other);
+  }
+  return elements;
+}
+
 class TopK : public Kernel {
  public:
   explicit TopK(const KernelSpec& spec)
@@ -99,6 +139,8 @@ class TopK : public Kernel {
   }
 
  private:
+  // A heap finds a few elements faster, and short rows are not worth the counting.
+  bool sorts_by_key() const { return k_ * 16 >= x_.size && x_.size >= 128 && x_.size < INT32_MAX; }
   bool by_columns() const { return x_.inner > 1 && x_.size < INT32_MAX; }
 
   // For one index of the dims before `dim`.
@@ -114,6 +156,20 @@ class TopK : public Kernel {
       for (int64_t column = 0; column < x_.inner; ++column) {
         indices[column] = at[column];
         values[column] = x[at[column] * x_.inner + column];
+      }
+    } else if (sorts_by_key()) {
+      static_assert(2 * sizeof(KeyedElement) == sizeof(RankedElement), "the workspace has room");
+      auto* const elements = static_cast<KeyedElement*>(workspace);
+      for (int64_t column = 0; column < x_.inner; ++column) {
+        for (int64_t i = 0; i < x_.size; ++i) {
+          const float value = ToF32(x[i * x_.inner + column]) * sign_;
+          elements[i] = {KeyOf(value), static_cast<int32_t>(i)};
+        }
+        const KeyedElement* const sorted = SortByKey(elements, elements + x_.size, x_.size);
+        for (int64_t i = 0; i < k_; ++i) {
+          indices[i * x_.inner + column] = sorted[i].index;
+          values[i * x_.inner + column] = x[sorted[i].index * x_.inner + column];
+        }
       }
     } else {
       auto* const elements = static_cast<RankedElement*>(workspace);
