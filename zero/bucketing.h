@@ -4,7 +4,8 @@
 // Requires: append-update has run; no placements yet.
 //
 // Ensures: every updated parameter lies in a bucket, in the order in which backward completes the
-// gradients, or in that of BucketOrder::kParameters. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
+// gradients, or in that of BucketOrder::kParameters. Tensors begin at multiples of 64 bytes; a bucket's
+// size is a multiple of 64 bytes
 // times the data ranks, and its elements divide among all ranks that may have terms of its
 // gradient: also those that share micro-batches, unless they have parts of it. A bucket holds
 // tensors of one update rule, dtype and stage (choose-stages), up to `bucket_bytes` (a larger tensor

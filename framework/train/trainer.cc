@@ -135,6 +135,10 @@ std::vector<const Executor*> Trainer::executors() const {
 }
 
 Status Trainer::set_size(int64_t size) {
+  if (is_in_step_) {
+    return FailedPrecondition("set_size: got {} within step {}; call it between steps", size,
+                              step_);
+  }
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < smaller_.size(); ++i) {
     sizes.push_back(program_.smaller_sizes[i].size);
@@ -181,7 +185,10 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                                  const Executor::StepGroups& groups) {
   stepped_ = stepping_;
-  ZG_RETURN_IF_ERROR(stepped_->RunStep(step_, lr_factor_, feed, groups));
+  is_in_step_ = true;
+  const Status status = stepped_->RunStep(step_, lr_factor_, feed, groups);
+  is_in_step_ = false;
+  ZG_RETURN_IF_ERROR(status);
   // If the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));

@@ -116,7 +116,8 @@ class Trainer {
   // step ends.
   Status feed(std::initializer_list<NamedData> data);
   // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
-  // the largest. It must be the same on every rank, or the next step is an error. Error: no such size.
+  // the largest. It must be the same on every rank, or the next step is an error. Errors: no such size;
+  // called from within `feed`.
   Status set_size(int64_t size);
   int64_t size() const { return size_; }  // 0: the graph has one size only
 
@@ -301,8 +302,9 @@ class Trainer {
   Executor* stepping_ = nullptr;                    // takes the next step
   Executor* stepped_ = nullptr;                     // took the last one
   int64_t size_ = 0;                                // of the next step
-  SaveMemory save_memory_;                          // for the copy of the save in progress
-  std::unique_ptr<CheckpointSave> save_;            // the save in progress
+  bool is_in_step_ = false;
+  SaveMemory save_memory_;                // for the copy of the save in progress
+  std::unique_ptr<CheckpointSave> save_;  // the save in progress
   bool has_grad_norm_ = false;
   int64_t step_ = 0;
   std::vector<int64_t> skipped_;  // by group: the steps that did not update it

@@ -136,10 +136,9 @@ FamilyCases TopKCases() {
   };
   family.large = {sized("rows", {70, 3000}, 1, 1), sized("columns", {300, 129}, 0, 1),
                   sized("some of rows", {33, 700}, 1, 5)};
-  family.bench = {sized("largest of rows", {2048, 1536}, 1, 1),
-                  sized("largest of columns", {2048, 1536}, 0, 1),
-                  sized("40 of 50257", {8, 50257}, 1, 40),
-                  sized("sorted rows", {256, 4096}, 1, 4096)};
+  family.bench = {
+      sized("largest of rows", {2048, 1536}, 1, 1), sized("largest of columns", {2048, 1536}, 0, 1),
+      sized("40 of 50257", {8, 50257}, 1, 40), sized("sorted rows", {256, 4096}, 1, 4096)};
   family.exact_on_gpu = {"top_k"};
   return family;
 }

@@ -326,6 +326,12 @@ TEST(InputSizes, Errors) {
                 return run.trainer().step(feed).status();
               }),
       HasSubstr("input \"words\": got 112 bytes, expected 48 at size 3 (Trainer::set_size)"));
+  EXPECT_THAT(ErrorOf(1, {},
+                      [](SizedRun& run, int) {
+                        const auto feed = [&](int64_t) { return run.trainer().set_size(3); };
+                        return run.trainer().step(feed).status();
+                      }),
+              HasSubstr("set_size: got 3 within step 1; call it between steps"));
   config.sizes = kSizes;
   config.profile = true;
   EXPECT_EQ(ErrorOf(1, config, [](SizedRun&, int) { return Status::Ok(); }),
