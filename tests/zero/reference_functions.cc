@@ -1,5 +1,8 @@
 #include "tests/zero/reference_functions.h"
 
+#include <cmath>
+#include <vector>
+
 namespace zg {
 namespace {
 
