@@ -266,7 +266,9 @@ Var multilabel_soft_margin_loss(Var logits, Var targets, Reduction reduction) {
 
 Var multi_margin_loss(Var scores, Var targets, double margin, Reduction reduction) {
   return nn::Checked("multi_margin_loss", scores, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(nn::Trace::Of("multi_margin_loss").CheckUsable(targets));
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("multi_margin_loss")
+                           .CheckUsable(targets)
+                           .WithContext("multi_margin_loss: targets"));
     if (scores.shape().num_dims() != 2 || targets.dtype() != DType::kI64 ||
         targets.shape() != Shape{scores.dim(0)}) {
       return InvalidArgument(

@@ -101,6 +101,8 @@ TEST(ModuleTypes, ProductsAndDistances) {
   EXPECT_EQ(products("ab->a", 1), Error("einsum 'ab->a': got 1 operands, expected two or more, and "
                                         "the form 'a,b,c->y'"));
   EXPECT_EQ(Of({2, 3, 4}, [](Var x) { return cdist(x, concat({x, x}, 1)); }), "f32[2,3,6]");
+  EXPECT_EQ(Of({2, 3}, [](Var x) { return multi_margin_loss(x, Var()); }),
+            Error("multi_margin_loss: targets: the Var is empty; it was never given a value"));
   EXPECT_EQ(Of({2, 3}, [](Var x) { return multi_margin_loss(x, arange(3)); }),
             Error("multi_margin_loss of %x f32[2,3]: got the targets %iota i64[3], expected scores "
                   "(N, C) and i64 targets (N)"));
