@@ -52,14 +52,13 @@ Var BatchNorm::Train(Var x) {
 }
 
 Var BatchNorm::Eval(Var x) {
-  Dims of_channels(x.shape().num_dims() - 1, 1);
-  of_channels[0] = channels_;
+  const int num_dims = x.shape().num_dims();
   const Var gamma = weight;
   const Var beta = bias;
   const Var mean = running_mean;
   const Var factor = gamma * rsqrt(running_var + options_.epsilon);
-  return (x - reshape(mean, of_channels)) * reshape(factor, of_channels) +
-         reshape(beta, of_channels);
+  return (x - PerChannel(mean, num_dims)) * PerChannel(factor, num_dims) +
+         PerChannel(beta, num_dims);
 }
 
 Var BatchNorm::forward(Var x) {

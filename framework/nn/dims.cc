@@ -47,4 +47,10 @@ StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims) {
   return result;
 }
 
+Var PerChannel(Var value, int num_dims) {
+  Dims shape(num_dims - 1, 1);
+  shape[0] = value.dim(0);
+  return reshape(value, shape);
+}
+
 }  // namespace zg::nn

@@ -21,6 +21,9 @@ StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
 // Returns distinct dims in ascending order; an empty list means all dims of x.
 StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims);
 
+// A value for each channel, (C), with dims of size 1 for a tensor (B, C, ...) of so many dims.
+Var PerChannel(Var value, int num_dims);
+
 // Returns the result of `build() -> StatusOr<Var>`; the trace keeps its error, which names the
 // function. x must be usable.
 template <typename Build>

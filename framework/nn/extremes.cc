@@ -64,6 +64,10 @@ Var WhereIs(const char* function, Var x, int64_t dim, bool keep_dims, bool large
   });
 }
 
+Var ElementAt(Var x, int64_t dim, int64_t index, bool keep_dims) {
+  return keep_dims ? slice(x, dim, index, index + 1) : select(x, dim, index);
+}
+
 }  // namespace
 
 Var max(Var x, const Dims& dims, bool keep_dims) {
@@ -111,9 +115,7 @@ Var quantile(Var x, double q, int64_t dim, bool keep_dims) {
     const double position = q * static_cast<double>(size - 1);
     const auto below = static_cast<int64_t>(position);
     const double share = position - static_cast<double>(below);
-    const auto at = [&](int64_t i) {
-      return keep_dims ? slice(sorted, own, i, i + 1) : select(sorted, own, i);
-    };
+    const auto at = [&](int64_t i) { return ElementAt(sorted, own, i, keep_dims); };
     return share == 0.0 ? at(below) : lerp(at(below), at(below + 1), share);
   });
 }
@@ -124,8 +126,7 @@ Var median(Var x, int64_t dim, bool keep_dims) {
     const int64_t size = x.dim(static_cast<int>(own));
     if (size < 1) return InvalidArgument("{}: dim {} is empty", nn::Caller("median", x), own);
     const Var sorted = sort(x, own).values;
-    const int64_t middle = (size - 1) / 2;
-    return keep_dims ? slice(sorted, own, middle, middle + 1) : select(sorted, own, middle);
+    return ElementAt(sorted, own, (size - 1) / 2, keep_dims);
   });
 }
 

@@ -49,10 +49,8 @@ Var GroupNorm::forward(Var x) {
           Caller("GroupNorm", x), channels_, groups_);
     }
     const Var normal = group_norm(x, groups_, epsilon_);
-    Dims of_channels(num_dims - 1, 1);
-    of_channels[0] = channels_;
-    const Var gamma = reshape(weight, of_channels);
-    const Var beta = reshape(bias, of_channels);
+    const Var gamma = PerChannel(weight, num_dims);
+    const Var beta = PerChannel(bias, num_dims);
     return normal * gamma + beta;
   });
 }

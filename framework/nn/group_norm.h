@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
 #include "framework/nn/module.h"
 #include "framework/nn/parameter.h"
-#include "framework/nn/shapes.h"
 
 namespace zg {
 
@@ -56,10 +56,8 @@ class InstanceNorm : public Module {
     }
     const Var normal = instance_norm(x, epsilon_);
     if (!weight) return normal;
-    Dims of_channels(kNumDims - 1, 1);
-    of_channels[0] = channels_;
-    const Var gamma = reshape(*weight, of_channels);
-    const Var beta = reshape(*bias, of_channels);
+    const Var gamma = PerChannel(*weight, kNumDims);
+    const Var beta = PerChannel(*bias, kNumDims);
     return normal * gamma + beta;
   }
 

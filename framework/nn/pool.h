@@ -34,57 +34,53 @@ class AvgPool2d : public Module {
   AvgPoolOptions options_;
 };
 
-class MaxPool3d : public Module {
+template <Var (*kPool)(Var, Size3, const Pool3dOptions&)>
+class Pool3d : public Module {
  public:
-  MaxPool3d(const Module* parent, const std::string& name, Size3 kernel,
-            const Pool3dOptions& options = {})
+  Pool3d(const Module* parent, const std::string& name, Size3 kernel,
+         const Pool3dOptions& options = {})
       : Module(parent, name), kernel_(kernel), options_(options) {}
-  Var forward(Var x) override { return max_pool3d(x, kernel_, options_); }
+  Var forward(Var x) override { return kPool(x, kernel_, options_); }
 
  private:
   Size3 kernel_;
   Pool3dOptions options_;
 };
 
-class AvgPool3d : public Module {
- public:
-  AvgPool3d(const Module* parent, const std::string& name, Size3 kernel,
-            const Pool3dOptions& options = {})
-      : Module(parent, name), kernel_(kernel), options_(options) {}
-  Var forward(Var x) override { return avg_pool3d(x, kernel_, options_); }
+using MaxPool3d = Pool3d<max_pool3d>;
+using AvgPool3d = Pool3d<avg_pool3d>;
 
- private:
-  Size3 kernel_;
-  Pool3dOptions options_;
-};
-
-class MaxPool1d : public Module {
+template <Var (*kPool)(Var, int64_t kernel, int64_t stride, int64_t padding)>
+class Pool1d : public Module {
  public:
-  MaxPool1d(const Module* parent, const std::string& name, int64_t kernel, int64_t stride = 0,
-            int64_t padding = 0)  // a stride of 0 is that of the kernel
+  Pool1d(const Module* parent, const std::string& name, int64_t kernel, int64_t stride = 0,
+         int64_t padding = 0)  // a stride of 0 is that of the kernel
       : Module(parent, name),
         kernel_(kernel),
         stride_(stride == 0 ? kernel : stride),
         padding_(padding) {}
-  Var forward(Var x) override { return max_pool1d(x, kernel_, stride_, padding_); }
+  Var forward(Var x) override { return kPool(x, kernel_, stride_, padding_); }
 
  private:
   int64_t kernel_, stride_, padding_;
 };
 
-class AvgPool1d : public Module {
+using MaxPool1d = Pool1d<max_pool1d>;
+using AvgPool1d = Pool1d<avg_pool1d>;
+
+template <Var (*kPool)(Var, Size2)>
+class AdaptivePool2d : public Module {
  public:
-  AvgPool1d(const Module* parent, const std::string& name, int64_t kernel, int64_t stride = 0,
-            int64_t padding = 0)
-      : Module(parent, name),
-        kernel_(kernel),
-        stride_(stride == 0 ? kernel : stride),
-        padding_(padding) {}
-  Var forward(Var x) override { return avg_pool1d(x, kernel_, stride_, padding_); }
+  AdaptivePool2d(const Module* parent, const std::string& name, Size2 size)
+      : Module(parent, name), size_(size) {}
+  Var forward(Var x) override { return kPool(x, size_); }
 
  private:
-  int64_t kernel_, stride_, padding_;
+  Size2 size_;
 };
+
+using AdaptiveMaxPool2d = AdaptivePool2d<adaptive_max_pool2d>;
+using AdaptiveAvgPool2d = AdaptivePool2d<adaptive_avg_pool2d>;
 
 class AdaptiveAvgPool1d : public Module {
  public:
@@ -94,16 +90,6 @@ class AdaptiveAvgPool1d : public Module {
 
  private:
   int64_t size_;
-};
-
-class AdaptiveMaxPool2d : public Module {
- public:
-  AdaptiveMaxPool2d(const Module* parent, const std::string& name, Size2 size)
-      : Module(parent, name), size_(size) {}
-  Var forward(Var x) override { return adaptive_max_pool2d(x, size_); }
-
- private:
-  Size2 size_;
 };
 
 class PixelShuffle : public Module {
@@ -134,16 +120,6 @@ class Upsample : public Module {
   int64_t factor_;
   Interpolation mode_;
   bool align_corners_;
-};
-
-class AdaptiveAvgPool2d : public Module {
- public:
-  AdaptiveAvgPool2d(const Module* parent, const std::string& name, Size2 size)
-      : Module(parent, name), size_(size) {}
-  Var forward(Var x) override { return adaptive_avg_pool2d(x, size_); }
-
- private:
-  Size2 size_;
 };
 
 }  // namespace zg::nn
