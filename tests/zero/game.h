@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/comm/host_staged.h"
 #include "framework/nn/nn.h"
 #include "tests/testing/fake_device.h"
 #include "zero/zerograph/make_trainer.h"
@@ -132,15 +131,5 @@ class Game {
   StatusOr<std::unique_ptr<Trainer>> made_ = NotFound("not made");
   std::vector<float> noise_, real_;
 };
-
-// Calls body(communicator) with the host's, or with one for a device of this rank.
-template <typename Body>
-Status OnDeviceOf(const Config& config, Communicator& host, const Body& body) {
-  if (!config.on_device) return body(host);
-  FakeDevice device;
-  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> staged,
-                      MakeHostStagedCommunicator(&device, &host));
-  return body(*staged);
-}
 
 }  // namespace zg::testing

@@ -7,14 +7,12 @@
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "framework/comm/host_staged.h"
 #include "tests/testing/as_planned.h"
-#include "tests/testing/fake_device.h"
+#include "tests/testing/on_device.h"
 #include "tests/testing/results_on_ranks.h"
 #include "tests/zero/sized_run.h"
 
@@ -22,16 +20,6 @@ namespace zg::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Calls body(communicator) with the host's, or with one for a device of this rank.
-Status OnDeviceOf(const Config& config, Communicator& host,
-                  const std::function<Status(Communicator& communicator)>& body) {
-  if (!config.on_device) return body(host);
-  FakeDevice device;
-  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> staged,
-                      MakeHostStagedCommunicator(&device, &host));
-  return body(*staged);
-}
 
 constexpr int64_t kSteps = 7;
 
@@ -47,7 +35,7 @@ using Between = std::function<Status(std::optional<SizedRun>& run, Communicator&
 // The losses of a run, its evaluations between steps and its final digests, on rank 0.
 std::string RunOf(int ranks, const Config& config, const Between& between = nullptr) {
   return ResultsOnRanks<std::string>(ranks, [&](Communicator& host, std::string* result) -> Status {
-    return OnDeviceOf(config, host, [&](Communicator& communicator) -> Status {
+    return OnDevice(config.on_device, host, [&](Communicator& communicator) -> Status {
       std::optional<SizedRun> run(std::in_place, config, communicator);
       ZG_RETURN_IF_ERROR(run->status());
       const std::vector<int64_t> words = {1, 2, 3, 4};
@@ -129,9 +117,6 @@ TEST(InputSizes, HaveTheSameBitsOnThreads) {
 TEST(InputSizes, TrainAsAProgramOfEachSizeDoes) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     SCOPED_TRACE(DTypeName(dtype));
-    const std::filesystem::path directory =
-        std::filesystem::path(::testing::TempDir()) / fmt::format("sizes_{}", DTypeName(dtype));
-    std::filesystem::remove_all(directory);
     ResultsOnRanks<int>(2, [&](Communicator& communicator, int*) -> Status {
       Config config = {2, dtype};
       std::vector<float> losses;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/nn/nn.h"
+#include "tests/testing/on_device.h"
 #include "tests/testing/results_on_ranks.h"
 #include "tests/zero/game.h"
 
@@ -70,7 +71,7 @@ std::string RunOf(int ranks, const Config& config, int64_t save_after = -1) {
   const std::string directory = std::filesystem::path(::testing::TempDir()) / "turns";
   std::filesystem::remove_all(directory);
   return ResultsOnRanks<std::string>(ranks, [&](Communicator& host, std::string* result) -> Status {
-    return OnDeviceOf(config, host, [&](Communicator& communicator) -> Status {
+    return OnDevice(config.on_device, host, [&](Communicator& communicator) -> Status {
       std::optional<Game> game(std::in_place, config, communicator);
       ZG_RETURN_IF_ERROR(game->status());
       for (int64_t step = 0; step < 7; ++step) {
@@ -264,7 +265,7 @@ std::string ErrorOf(int ranks, const Config& config,
                     const std::function<Status(Game& game, int rank)>& body) {
   const auto results =
       TryOnRanks<std::string>(ranks, [&](Communicator& host, std::string*) -> Status {
-        return OnDeviceOf(config, host, [&](Communicator& communicator) -> Status {
+        return OnDevice(config.on_device, host, [&](Communicator& communicator) -> Status {
           Game game(config, communicator);
           ZG_RETURN_IF_ERROR(game.status());
           return body(game, communicator.rank());
