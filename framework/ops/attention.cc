@@ -69,7 +69,7 @@ ir::OpDef Attention() {
   };
   op.localize = OwnPackedHeads;
   op.gradient = [](ir::GradientContext& context) {
-    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+    ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context));
     if (!context.needs(0)) return Status::Ok();
     context.set_input_gradient(0, context.builder().Op("attention_grad",
                                                        {context.output_gradient(), context.input(0),

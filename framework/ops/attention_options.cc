@@ -250,7 +250,7 @@ struct Variant {
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 0); };
     op.gradient = [base = name](ir::GradientContext& context) {
-      ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+      ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context));
       const ir::Node& node = context.node();
       const Operands operands(node.Call(), ForwardInputs());
       std::vector<ir::Value*> inputs = {context.output_gradient(), context.input(0),

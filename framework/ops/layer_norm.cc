@@ -138,7 +138,7 @@ ir::OpDef LayerNormGrad() {
   op.gradient = [rule = GradientOf(LayerNormGradFormula)](ir::GradientContext& context) -> Status {
     // Sums are added to nodes after their gradients.
     if (context.node().attributes.Bool("sums")) {
-      ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+      ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context));
     }
     return rule(context);
   };

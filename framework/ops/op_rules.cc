@@ -115,9 +115,9 @@ Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, 
   return Status::Ok();
 }
 
-Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context) {
+Status CheckOnlyFirstUsed(const ir::GradientContext& context, int count) {
   const ir::Node& node = context.node();
-  for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i) {
+  for (int i = count; i < static_cast<int>(node.outputs.size()); ++i) {
     if (context.output_gradient(i) == nullptr) continue;
     return InvalidArgument("{} %{}: the loss depends on output {}, which has no gradient",
                            node.op->name, node.outputs[0]->name, i);

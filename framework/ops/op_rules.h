@@ -53,7 +53,7 @@ std::vector<ir::AliasRule> InsideInput(int64_t offset_elements = 0);
 // unless operand `input` is i64[n] for n of `parts` parts that divide it.
 Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, int64_t size);
 
-// Error if the loss depends on outputs 1, 2, ..., which only serve the gradient.
-Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context);
+// Error if the loss depends on outputs other than the first `count`: they only serve the gradient.
+Status CheckOnlyFirstUsed(const ir::GradientContext& context, int count = 1);
 
 }  // namespace zg

@@ -38,7 +38,7 @@ void RegisterTopKOps(ir::OpRegistry& registry) {
     return signatures;
   };
   op.gradient = [](ir::GradientContext& context) {
-    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+    ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context));
     if (!context.needs(0)) return Status::Ok();
     const int64_t dim = context.node().attributes.Int("dim");
     const int64_t size = context.input(0)->type.shape.dim(static_cast<int>(dim));

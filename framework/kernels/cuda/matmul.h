@@ -81,6 +81,7 @@ class Matmul {
   // at multiples of 16 bytes.
   bool CanRun(const Operands& operands) const { return AlgorithmFor(operands) != nullptr; }
   Status Run(const Operands& operands, void* workspace, void* stream);
+  bool has_addend() const { return shape_.has_addend; }
 
   // For measuring: at most this many algorithms for operands at multiples of `alignment` bytes, in
   // the order of cuBLASLt's preference.
