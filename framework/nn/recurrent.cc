@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
 #include "framework/nn/decoding.h"
 #include "framework/nn/functions.h"
@@ -27,13 +26,13 @@ RecurrentParameters::RecurrentParameters(const Module* module, const std::string
       bias_hh(module, "bias_hh" + suffix, {gates * hidden}, UniformOf(hidden)) {}
 
 Recurrent::Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-                     const RecurrentOptions& options, std::unique_ptr<const Recurrence> recurrence)
-    : Module(parent, name), options_(options), recurrence_(std::move(recurrence)) {
+                     const RecurrentOptions& options, const RecurrentKind& kind)
+    : Module(parent, name), options_(options), kind_(kind) {
   for (int64_t i = 0; i < options.layers; ++i) {
     const std::string suffix = fmt::format("_l{}", i);
-    layers_.emplace_back(this, suffix, in, hidden, recurrence_->gates());
+    layers_.emplace_back(this, suffix, in, hidden, kind.gates);
     if (options.bidirectional) {
-      layers_.emplace_back(this, suffix + "_reverse", in, hidden, recurrence_->gates());
+      layers_.emplace_back(this, suffix + "_reverse", in, hidden, kind.gates);
     }
     in = options.bidirectional ? 2 * hidden : hidden;
   }
@@ -57,7 +56,8 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
     if (i > 0) x = dropout(x, options_.dropout);
     std::vector<Var> results;
     for (size_t k = i; k < i + num_directions; ++k) {
-      results.push_back(Run(layers_[k], x, /*from_end=*/k > i, &last.h[k], &last.c[k]));
+      results.push_back(Run(layers_[k], x, /*from_end=*/k > i, /*keeps=*/state != nullptr,
+                            &last.h[k], &last.c[k]));
       if (results.back().empty()) return results.back();
     }
     x = results.size() == 1 ? results[0] : concat(results, -1);
@@ -66,37 +66,64 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
   return x;
 }
 
-Var Recurrent::Run(const RecurrentParameters& layer, Var x, bool from_end, Var* h, Var* c) {
+Var Recurrent::Run(const RecurrentParameters& layer, Var x, bool from_end, bool keeps, Var* h,
+                   Var* c) {
   const Var weight_ih = layer.weight_ih;
   const Var weight_hh = layer.weight_hh;
   const Var bias_ih = layer.bias_ih;
   const Var bias_hh = layer.bias_hh;
-  const Var all_from_x = linear(x, weight_ih, bias_ih);  // (B, T, gates x H), in one product
-  const int64_t length = x.dim(1);
-  std::vector<Var> results(static_cast<size_t>(length));
-  for (int64_t i = 0; i < length; ++i) {
-    const int64_t t = from_end ? length - 1 - i : i;
-    const Var from_h = h->empty() ? bias_hh : linear(*h, weight_hh, bias_hh);
-    *h = recurrence_->Step(select(all_from_x, 1, t), from_h, *h, c);
-    if (h->empty()) return Var();
-    results[static_cast<size_t>(t)] = *h;
+  std::vector<Var> inputs = {linear(x, weight_ih, bias_ih), weight_hh, bias_hh};
+  const bool has_cells = kind_.gates == 4;
+  if (has_cells && h->empty() != c->empty()) {
+    return fail(
+        InvalidArgument("got a state h without c, or c without h, expected both or neither"));
   }
-  return stack(results, 1);
+  if (!h->empty()) inputs.push_back(*h);
+  if (!c->empty()) inputs.push_back(*c);
+  ir::Attributes attributes = {{"from_end", from_end}};
+  if (kind_.gates == 1) attributes.Set("relu", kind_.uses_relu);
+  const std::vector<Var> outputs = append_all(kind_.op, inputs, attributes);
+  if (outputs.empty()) return Var();
+  if (keeps) {
+    const int64_t last = from_end ? 0 : x.dim(1) - 1;
+    *h = select(outputs[0], 1, last);
+    if (has_cells) *c = select(outputs[1], 1, last);
+  }
+  return outputs[0];
+}
+
+RecurrentCell::Gates RecurrentCell::GatesOf(Var x, Var h) {
+  const Scope scope(*this);
+  const int64_t in = parameters_.weight_ih.shape().dim(1);
+  if (x.shape().num_dims() != 2 || x.dim(1) != in) {
+    const Var failed =
+        fail(InvalidArgument("got x {}, expected (B, {})", x.shape().ToString(), in));
+    return {failed, failed};
+  }
+  const Var weight_ih = parameters_.weight_ih;
+  const Var weight_hh = parameters_.weight_hh;
+  const Var bias_ih = parameters_.bias_ih;
+  const Var bias_hh = parameters_.bias_hh;
+  return {linear(x, weight_ih, bias_ih), h.empty() ? bias_hh : linear(h, weight_hh, bias_hh)};
 }
 
 // c' = f c + i g, h' = o tanh(c').
-Var LstmRecurrence::Step(Var from_x, Var from_h, Var, Var* c) const {
-  const std::vector<Var> gates = chunk(from_x + from_h, 4, -1);
-  if (gates.size() != 4) return Var();
-  const Var added = sigmoid(gates[0]) * tanh(gates[2]);
-  *c = c->empty() ? added : sigmoid(gates[1]) * *c + added;
-  return sigmoid(gates[3]) * tanh(*c);
+Var LSTMCell::operator()(Var x, Var h, Var* c) {
+  const Gates gates = GatesOf(x, h);
+  const Scope scope(*this);
+  const std::vector<Var> each = chunk(gates.of_x + gates.of_h, 4, -1);
+  if (each.size() != 4) return Var();
+  const Var added = sigmoid(each[0]) * tanh(each[2]);
+  *c = c->empty() ? added : sigmoid(each[1]) * *c + added;
+  return sigmoid(each[3]) * tanh(*c);
 }
 
 // n = tanh(n from x + r (n from h)), h' = (1 - z) n + z h.
-Var GruRecurrence::Step(Var from_x, Var from_h, Var h, Var*) const {
-  const std::vector<Var> of_x = chunk(from_x, 3, -1);
-  const std::vector<Var> of_h = chunk(from_h, 3, -1);
+Var GRUCell::operator()(Var x, Var h) {
+  const Gates gates = GatesOf(x, h);
+  const Scope scope(*this);
+  const std::vector<Var> of_x = chunk(gates.of_x, 3, -1);
+  const std::vector<Var> of_h = chunk(gates.of_h, 3, -1);
   if (of_x.size() != 3 || of_h.size() != 3) return Var();
   const Var r = sigmoid(of_x[0] + of_h[0]);
   const Var z = sigmoid(of_x[1] + of_h[1]);
@@ -104,22 +131,10 @@ Var GruRecurrence::Step(Var from_x, Var from_h, Var h, Var*) const {
   return h.empty() ? n - z * n : n + z * (h - n);
 }
 
-Var RnnRecurrence::Step(Var from_x, Var from_h, Var, Var*) const {
-  return uses_relu_ ? relu(from_x + from_h) : tanh(from_x + from_h);
-}
-
-Var RecurrentCell::Run(const Recurrence& recurrence, Var x, Var h, Var* c) {
+Var RNNCell::operator()(Var x, Var h) {
+  const Gates gates = GatesOf(x, h);
   const Scope scope(*this);
-  const int64_t in = parameters_.weight_ih.shape().dim(1);
-  if (x.shape().num_dims() != 2 || x.dim(1) != in) {
-    return fail(InvalidArgument("got x {}, expected (B, {})", x.shape().ToString(), in));
-  }
-  const Var weight_ih = parameters_.weight_ih;
-  const Var weight_hh = parameters_.weight_hh;
-  const Var bias_ih = parameters_.bias_ih;
-  const Var bias_hh = parameters_.bias_hh;
-  const Var from_h = h.empty() ? bias_hh : linear(h, weight_hh, bias_hh);
-  return recurrence.Step(linear(x, weight_ih, bias_ih), from_h, h, c);
+  return uses_relu_ ? relu(gates.of_x + gates.of_h) : tanh(gates.of_x + gates.of_h);
 }
 
 }  // namespace zg::nn

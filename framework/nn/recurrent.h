@@ -2,13 +2,13 @@
 // parameters of torch.nn.LSTM, GRU and RNN (batch_first): weight_ih_l0 (gates x H, in), weight_hh_l0
 // (gates x H, H), bias_ih_l0, bias_hh_l0, and so on for each layer; gates in the order i, f, g, o and r,
 // z, n. LSTMCell, GRUCell and RNNCell compute one element; their parameters lack the suffix.
-// Time is unrolled in the graph: a few nodes for each element of a sequence.
+// A layer is one node of the graph for a whole sequence. Cells are a few nodes for each element, which
+// also have second derivatives.
 // Shapes: x (B, T, in) -> (B, T, H); with two directions (B, T, 2H).
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,37 +32,11 @@ struct RecurrentState {
   std::vector<Var> c;
 };
 
-// What a layer computes for one element.
-class Recurrence {
- public:
-  virtual ~Recurrence() = default;
-  virtual int64_t gates() const = 0;
-  // h after the element, from the element's and h's contributions to the gates, (B, gates x H). h may
-  // be empty, for zeros; so may c, which is updated.
-  virtual Var Step(Var from_x, Var from_h, Var h, Var* c) const = 0;
-};
-
-class LstmRecurrence : public Recurrence {
- public:
-  int64_t gates() const override { return 4; }
-  Var Step(Var from_x, Var from_h, Var h, Var* c) const override;
-};
-
-class GruRecurrence : public Recurrence {
- public:
-  int64_t gates() const override { return 3; }
-  Var Step(Var from_x, Var from_h, Var h, Var* c) const override;
-};
-
-// h' = tanh(from x + from h), or relu.
-class RnnRecurrence : public Recurrence {
- public:
-  explicit RnnRecurrence(bool uses_relu = false) : uses_relu_(uses_relu) {}
-  int64_t gates() const override { return 1; }
-  Var Step(Var from_x, Var from_h, Var h, Var* c) const override;
-
- private:
-  bool uses_relu_;
+// The gates of a layer, and the op of a whole sequence (framework/ops/recurrence.cc).
+struct RecurrentKind {
+  const char* op;
+  int64_t gates;
+  bool uses_relu = false;  // an RNN's
 };
 
 struct RecurrentParameters {
@@ -83,16 +57,15 @@ class Recurrent : public Module {
 
  protected:
   Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-            const RecurrentOptions& options, std::unique_ptr<const Recurrence> recurrence);
+            const RecurrentOptions& options, const RecurrentKind& kind);
   Var forward(Var x) override { return (*this)(x, nullptr); }
 
  private:
-  // One layer in one direction: (B, T, H); updates h and c, which may be empty. An empty Var if the
-  // graph has an error.
-  Var Run(const RecurrentParameters& layer, Var x, bool from_end, Var* h, Var* c);
+  // One layer in one direction: (B, T, H); updates h and c, which may be empty, if it `keeps` them.
+  Var Run(const RecurrentParameters& layer, Var x, bool from_end, bool keeps, Var* h, Var* c);
 
   RecurrentOptions options_;
-  std::unique_ptr<const Recurrence> recurrence_;
+  RecurrentKind kind_;
   std::deque<RecurrentParameters> layers_;  // a deque, because parameters must not move
 };
 
@@ -100,7 +73,7 @@ class LSTM : public Recurrent {
  public:
   LSTM(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
        const RecurrentOptions& options)
-      : Recurrent(parent, name, in, hidden, options, std::make_unique<LstmRecurrence>()) {}
+      : Recurrent(parent, name, in, hidden, options, RecurrentKind{"lstm", 4}) {}
   LSTM(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
        int64_t layers = 1)
       : LSTM(parent, name, in, hidden, RecurrentOptions{layers}) {}
@@ -110,7 +83,7 @@ class GRU : public Recurrent {
  public:
   GRU(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
       const RecurrentOptions& options)
-      : Recurrent(parent, name, in, hidden, options, std::make_unique<GruRecurrence>()) {}
+      : Recurrent(parent, name, in, hidden, options, RecurrentKind{"gru", 3}) {}
   GRU(const Module* parent, const std::string& name, int64_t in, int64_t hidden, int64_t layers = 1)
       : GRU(parent, name, in, hidden, RecurrentOptions{layers}) {}
 };
@@ -119,17 +92,23 @@ class RNN : public Recurrent {
  public:
   RNN(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
       const RecurrentOptions& options = {}, bool uses_relu = false)
-      : Recurrent(parent, name, in, hidden, options, std::make_unique<RnnRecurrence>(uses_relu)) {}
+      : Recurrent(parent, name, in, hidden, options, RecurrentKind{"rnn", 1, uses_relu}) {}
 };
 
 // One element of a sequence, for loops of one's own: x (B, in), h (B, H) -> h' (B, H); an empty h is
 // zeros.
 class RecurrentCell : public Module {
  protected:
+  // What x and h contribute to the gates, (B, gates x H).
+  struct Gates {
+    Var of_x;
+    Var of_h;
+  };
+
   RecurrentCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-                const Recurrence& recurrence)
-      : Module(parent, name), parameters_(this, "", in, hidden, recurrence.gates()) {}
-  Var Run(const Recurrence& recurrence, Var x, Var h, Var* c);
+                int64_t gates)
+      : Module(parent, name), parameters_(this, "", in, hidden, gates) {}
+  Gates GatesOf(Var x, Var h);
 
  private:
   RecurrentParameters parameters_;
@@ -138,27 +117,28 @@ class RecurrentCell : public Module {
 class LSTMCell : public RecurrentCell {
  public:
   LSTMCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden)
-      : RecurrentCell(parent, name, in, hidden, LstmRecurrence()) {}
+      : RecurrentCell(parent, name, in, hidden, 4) {}
   // Updates c, which is empty for zeros.
-  Var operator()(Var x, Var h, Var* c) { return Run(LstmRecurrence(), x, h, c); }
+  Var operator()(Var x, Var h, Var* c);
 };
 
 class GRUCell : public RecurrentCell {
  public:
   GRUCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden)
-      : RecurrentCell(parent, name, in, hidden, GruRecurrence()) {}
-  Var operator()(Var x, Var h = {}) { return Run(GruRecurrence(), x, h, nullptr); }
+      : RecurrentCell(parent, name, in, hidden, 3) {}
+  Var operator()(Var x, Var h = {});
 };
 
+// h' = tanh(from x + from h), or relu.
 class RNNCell : public RecurrentCell {
  public:
   RNNCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
           bool uses_relu = false)
-      : RecurrentCell(parent, name, in, hidden, RnnRecurrence()), recurrence_(uses_relu) {}
-  Var operator()(Var x, Var h = {}) { return Run(recurrence_, x, h, nullptr); }
+      : RecurrentCell(parent, name, in, hidden, 1), uses_relu_(uses_relu) {}
+  Var operator()(Var x, Var h = {});
 
  private:
-  RnnRecurrence recurrence_;
+  bool uses_relu_;
 };
 
 }  // namespace zg::nn

@@ -10,6 +10,7 @@
 #include "framework/ir/op_registry.h"
 #include "tests/testing/random_attributes.h"
 #include "tests/testing/random_choice.h"
+#include "tests/testing/random_domain.h"
 
 namespace zg::testing {
 namespace {
@@ -129,6 +130,7 @@ class Model {
       ir::Value* value = random_.Percent(15) && values.back()->type.shape.num_dims() > 0
                              ? AddLinear(values.back())
                          : random_.Percent(5) ? AddCustomGradient(values.back())
+                         : random_.Percent(5) ? AddRecurrentLayer(values.back(), may_be_random)
                                               : AddRandomOp(values.back(), may_be_random);
       if (value != nullptr) values.push_back(value);
     }
@@ -146,6 +148,25 @@ class Model {
     if (next == 0) return Add("gelu", {y}, {});
     if (next == 1) return Add("layer_norm", {y, parameter({width}), parameter({width})}, {});
     return width == depth ? Add("add", {x, y}, {}) : y;
+  }
+
+  // A recurrent layer, if x has channels for its gates; else any op.
+  ir::Value* AddRecurrentLayer(ir::Value* x, bool may_be_random) {
+    const Shape& shape = x->type.shape;
+    const char* const op = random_.Pick<const char*>({"lstm", "gru"});
+    const bool is_lstm = op[0] == 'l';
+    const int64_t gates = is_lstm ? 4 : 3;
+    if (shape.num_dims() != 3 || shape.dim(2) % gates != 0) return AddRandomOp(x, may_be_random);
+    const int64_t hidden = shape.dim(2) / gates;
+    std::vector<ir::Value*> inputs = {x, AddParameter({DType::kF32, {shape.dim(2), hidden}}),
+                                      AddParameter({DType::kF32, {shape.dim(2)}})};
+    const int num_states = random_.Percent(50) ? 0 : is_lstm ? 2 : 1;
+    for (int i = 0; i < num_states; ++i) {
+      inputs.push_back(AddInput({DType::kF32, {shape.dim(0), hidden}}, "S(0)"));
+    }
+    ir::Value* const states = Add(op, inputs, {{"from_end", random_.Percent(50)}});
+    operands_.push_back({states, {}, false, true});
+    return states;
   }
 
   // A composite, tanh, with its own gradient given as a custom one.
@@ -264,38 +285,14 @@ class Model {
                                               : AddInput(operand.type, "S(0)"));
       }
     }
+    const auto add = [this](const std::string& name, const std::vector<ir::Value*>& operands,
+                            const ir::Attributes& of_node) { return Add(name, operands, of_node); };
     for (size_t i = 0; i < inputs.size(); ++i) {
-      inputs[i] = InDomain(op.name, i, inputs[i]);
+      inputs[i] = InDomain(op.name, i, inputs[i], add);
     }
     ir::Value* value = Add(op.name, inputs, attributes);
     operands_.push_back({value, {}, false, of_micro_batch});
     return of_micro_batch ? value : nullptr;
-  }
-
-  // Maps x into the domain of the op, where its result is not large.
-  ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x) {
-    const auto is_one_of = [&](std::initializer_list<const char*> ops) {
-      return std::find(ops.begin(), ops.end(), op) != ops.end();
-    };
-    const bool is_base =
-        op == "power" || (op == "power_grad" && index == 1) || (op == "pow" && index == 0);
-    if (is_base) x = Add("clamp_max", {x}, {{"high", 1.0}});
-    if (is_base || (op == "pow" && index == 1)) x = Add("clamp_min", {x}, {{"low", -1.0}});
-    if (is_base || is_one_of({"sqrt", "rsqrt", "log", "reciprocal"}) ||
-        (op == "divide" && index == 1)) {
-      return Add("shift", {Add("square", {x}, {})}, {{"offset", 0.5}});
-    }
-    const bool jumps = op == "sign" || (op == "atan2" && index == 1) ||
-                       (index == 1 && is_one_of({"relu_grad", "leaky_relu_grad", "elu_grad",
-                                                 "clamp_min_grad", "clamp_max_grad"}));
-    if (jumps) return Add("shift", {x}, {{"offset", 8.0}});  // away from there
-    if (is_one_of({"floor", "round"})) {                     // to [8.125, 8.375]
-      return Add("shift", {Add("scale", {Add("tanh", {x}, {})}, {{"factor", 0.125}})},
-                 {{"offset", 8.25}});
-    }
-    if (op == "log1p") return Add("square", {x}, {});
-    const bool is_exponent = op == "exp" || op == "expm1" || (op == "pow" && index == 1);
-    return is_exponent ? Add("clamp_max", {x}, {{"high", 2.0}}) : x;
   }
 
   // The mean of a value as a result of the step, and in a buffer that halves its previous value.
