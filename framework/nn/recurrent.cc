@@ -26,13 +26,13 @@ RecurrentParameters::RecurrentParameters(const Module* module, const std::string
       bias_hh(module, "bias_hh" + suffix, {gates * hidden}, UniformOf(hidden)) {}
 
 Recurrent::Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-                     const RecurrentOptions& options, const RecurrentKind& kind)
-    : Module(parent, name), options_(options), kind_(kind) {
+                     int64_t gates, const RecurrentOptions& options)
+    : Module(parent, name), options_(options) {
   for (int64_t i = 0; i < options.layers; ++i) {
     const std::string suffix = fmt::format("_l{}", i);
-    layers_.emplace_back(this, suffix, in, hidden, kind.gates);
+    layers_.emplace_back(this, suffix, in, hidden, gates);
     if (options.bidirectional) {
-      layers_.emplace_back(this, suffix + "_reverse", in, hidden, kind.gates);
+      layers_.emplace_back(this, suffix + "_reverse", in, hidden, gates);
     }
     in = options.bidirectional ? 2 * hidden : hidden;
   }
@@ -73,23 +73,32 @@ Var Recurrent::Run(const RecurrentParameters& layer, Var x, bool from_end, bool 
   const Var bias_ih = layer.bias_ih;
   const Var bias_hh = layer.bias_hh;
   std::vector<Var> inputs = {linear(x, weight_ih, bias_ih), weight_hh, bias_hh};
-  const bool has_cells = kind_.gates == 4;
-  if (has_cells && h->empty() != c->empty()) {
+  if (has_cells() && h->empty() != c->empty()) {
     return fail(
         InvalidArgument("got a state h without c, or c without h, expected both or neither"));
   }
   if (!h->empty()) inputs.push_back(*h);
   if (!c->empty()) inputs.push_back(*c);
-  ir::Attributes attributes = {{"from_end", from_end}};
-  if (kind_.gates == 1) attributes.Set("relu", kind_.uses_relu);
-  const std::vector<Var> outputs = append_all(kind_.op, inputs, attributes);
+  const std::vector<Var> outputs = RunSequence(inputs, from_end);
   if (outputs.empty()) return Var();
   if (keeps) {
     const int64_t last = from_end ? 0 : x.dim(1) - 1;
     *h = select(outputs[0], 1, last);
-    if (has_cells) *c = select(outputs[1], 1, last);
+    if (has_cells()) *c = select(outputs[1], 1, last);
   }
   return outputs[0];
+}
+
+std::vector<Var> LSTM::RunSequence(const std::vector<Var>& inputs, bool from_end) const {
+  return append_all("lstm", inputs, {{"from_end", from_end}});
+}
+
+std::vector<Var> GRU::RunSequence(const std::vector<Var>& inputs, bool from_end) const {
+  return append_all("gru", inputs, {{"from_end", from_end}});
+}
+
+std::vector<Var> RNN::RunSequence(const std::vector<Var>& inputs, bool from_end) const {
+  return append_all("rnn", inputs, {{"from_end", from_end}, {"uses_relu", uses_relu_}});
 }
 
 RecurrentCell::Gates RecurrentCell::GatesOf(Var x, Var h) {

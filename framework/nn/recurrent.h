@@ -32,13 +32,6 @@ struct RecurrentState {
   std::vector<Var> c;
 };
 
-// The gates of a layer, and the op of a whole sequence (framework/ops/recurrence.cc).
-struct RecurrentKind {
-  const char* op;
-  int64_t gates;
-  bool uses_relu = false;  // an RNN's
-};
-
 struct RecurrentParameters {
   RecurrentParameters(const Module* module, const std::string& suffix, int64_t in, int64_t hidden,
                       int64_t gates);
@@ -57,15 +50,19 @@ class Recurrent : public Module {
 
  protected:
   Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
-            const RecurrentOptions& options, const RecurrentKind& kind);
+            int64_t gates, const RecurrentOptions& options);
   Var forward(Var x) override { return (*this)(x, nullptr); }
 
  private:
+  // The states h of all elements and, if there are such, c, each (B, T, H); from x's contributions
+  // to the gates, weight, bias and, unless they are zeros, the states before. Empty after an error.
+  virtual std::vector<Var> RunSequence(const std::vector<Var>& inputs, bool from_end) const = 0;
+  virtual bool has_cells() const { return false; }
+
   // One layer in one direction: (B, T, H); updates h and c, which may be empty, if it `keeps` them.
   Var Run(const RecurrentParameters& layer, Var x, bool from_end, bool keeps, Var* h, Var* c);
 
   RecurrentOptions options_;
-  RecurrentKind kind_;
   std::deque<RecurrentParameters> layers_;  // a deque, because parameters must not move
 };
 
@@ -73,26 +70,39 @@ class LSTM : public Recurrent {
  public:
   LSTM(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
        const RecurrentOptions& options)
-      : Recurrent(parent, name, in, hidden, options, RecurrentKind{"lstm", 4}) {}
+      : Recurrent(parent, name, in, hidden, /*gates=*/4, options) {}
   LSTM(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
        int64_t layers = 1)
       : LSTM(parent, name, in, hidden, RecurrentOptions{layers}) {}
+
+ private:
+  std::vector<Var> RunSequence(const std::vector<Var>& inputs, bool from_end) const override;
+  bool has_cells() const override { return true; }
 };
 
 class GRU : public Recurrent {
  public:
   GRU(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
       const RecurrentOptions& options)
-      : Recurrent(parent, name, in, hidden, options, RecurrentKind{"gru", 3}) {}
+      : Recurrent(parent, name, in, hidden, /*gates=*/3, options) {}
   GRU(const Module* parent, const std::string& name, int64_t in, int64_t hidden, int64_t layers = 1)
       : GRU(parent, name, in, hidden, RecurrentOptions{layers}) {}
+
+ private:
+  std::vector<Var> RunSequence(const std::vector<Var>& inputs, bool from_end) const override;
 };
 
+// h' = tanh(from x + from h), or relu.
 class RNN : public Recurrent {
  public:
   RNN(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
       const RecurrentOptions& options = {}, bool uses_relu = false)
-      : Recurrent(parent, name, in, hidden, options, RecurrentKind{"rnn", 1, uses_relu}) {}
+      : Recurrent(parent, name, in, hidden, /*gates=*/1, options), uses_relu_(uses_relu) {}
+
+ private:
+  std::vector<Var> RunSequence(const std::vector<Var>& inputs, bool from_end) const override;
+
+  bool uses_relu_;
 };
 
 // One element of a sequence, for loops of one's own: x (B, in), h (B, H) -> h' (B, H); an empty h is
@@ -129,7 +139,6 @@ class GRUCell : public RecurrentCell {
   Var operator()(Var x, Var h = {});
 };
 
-// h' = tanh(from x + from h), or relu.
 class RNNCell : public RecurrentCell {
  public:
   RNNCell(const Module* parent, const std::string& name, int64_t in, int64_t hidden,

@@ -318,7 +318,7 @@ ir::OpDef GruGrad() {
 ir::OpDef Rnn() {
   ir::OpDef op = LayerOp(kRnn, 1);
   op.doc = "h' = tanh(x[t] + weight h + bias), or relu of that, of each t: (B, T, H).";
-  op.attributes.push_back({"relu", false});
+  op.attributes.push_back({"uses_relu", false});
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckLayer(call, kRnn));
     return Types{call.inputs[0]};
@@ -340,7 +340,7 @@ ir::OpDef RnnGrad() {
       "The gradients of x, (B, T, H), and of the state h before the first element, from dh, the "
       "gradient of h' of each t. Reads h' of each t.";
   op.min_inputs = op.max_inputs = 3;
-  op.attributes.push_back({"relu", false});
+  op.attributes.push_back({"uses_relu", false});
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckGradient(call, {"dh", "weight", "states"}, kRnn, {1}));
     return Types{call.inputs[0], StateLike(call.inputs[0])};

@@ -41,7 +41,9 @@ std::string BitDifference(const HeapTensor& got, const HeapTensor& expected) {
 }
 
 // How many times a result is rounded: linear_gelu rounds the product, and then its GELU.
-int RoundingsOf(const std::string& op) { return op == "linear_gelu" ? 2 : 1; }
+int RoundingsOf(const OpCase& op_case) {
+  return op_case.op == "linear_gelu" || op_case.rounds_terms ? 2 : 1;
+}
 
 // Expects the CPU's bits, or results that differ by their rounding.
 void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
@@ -52,7 +54,7 @@ void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
       EXPECT_EQ(BitDifference(got[i], expected[i]), "") << "output " << i;
     }
     const double tolerance =
-        op_case.tolerance + 2 * RoundingsOf(op_case.op) * RoundingError(got[i].type().dtype);
+        op_case.tolerance + 2 * RoundingsOf(op_case) * RoundingError(got[i].type().dtype);
     EXPECT_TRUE(IsClose(got[i].ToDoubles(), expected[i].ToDoubles(), tolerance)) << "output " << i;
   }
 }

@@ -112,7 +112,7 @@ ReferenceOutputs Gru(const ReferenceCall& call) {
 }
 
 ReferenceOutputs Rnn(const ReferenceCall& call) {
-  const bool relu = call.attributes.Bool("relu");
+  const bool relu = call.attributes.Bool("uses_relu");
   Sequence states = Sizes(call).Make(1);
   ForElements(call, [&](int64_t n, int64_t t, int64_t j, const Values& x, const Values& p, double) {
     const double sum = x[0] + p[0];
@@ -192,7 +192,7 @@ ReferenceOutputs GruGrad(const ReferenceCall& call) {
 }
 
 ReferenceOutputs RnnGrad(const ReferenceCall& call) {
-  const bool relu = call.attributes.Bool("relu");
+  const bool relu = call.attributes.Bool("uses_relu");
   Sequence states(call.inputs[2], Sizes(call).hidden), dx = Sizes(call).Make(1);
   const Values dstate = ForElementsBackwards(
       call, [&](int64_t n, int64_t t, int64_t, int64_t j, double dh, Values* dp, double*) {
@@ -257,7 +257,7 @@ void AddGru(std::vector<OpCase>* cases, const std::string& label, const LayerSiz
 
 void AddRnn(std::vector<OpCase>* cases, const std::string& label, const LayerSizes& sizes,
             bool relu = false) {
-  AddCases(cases, label, sizes, "rnn", 1, 1, {sizes.Rows(1)}, {{"relu", relu}});
+  AddCases(cases, label, sizes, "rnn", 1, 1, {sizes.Rows(1)}, {{"uses_relu", relu}});
 }
 
 }  // namespace

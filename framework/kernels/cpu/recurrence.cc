@@ -191,7 +191,7 @@ class GruGrad : public RecurrentGradient {
 class Rnn : public RecurrentLayer {
  public:
   explicit Rnn(const KernelSpec& spec)
-      : RecurrentLayer(spec), unit_{spec.call.attributes.Bool("relu")} {}
+      : RecurrentLayer(spec), unit_{spec.call.attributes.Bool("uses_relu")} {}
 
  private:
   void RunRow(const KernelArguments& arguments, int64_t sample, int64_t t, int64_t,
@@ -218,7 +218,7 @@ class Rnn : public RecurrentLayer {
 class RnnGrad : public RecurrentGradient {
  public:
   explicit RnnGrad(const KernelSpec& spec)
-      : RecurrentGradient(spec, /*products_output=*/0), unit_{spec.call.attributes.Bool("relu")} {}
+      : RecurrentGradient(spec, /*products_output=*/0), unit_{spec.call.attributes.Bool("uses_relu")} {}
 
  private:
   void RunRow(const KernelArguments& arguments, int64_t sample, int64_t t, int64_t,

@@ -225,7 +225,7 @@ class GruGrad : public Gradient {
 class Rnn : public Layer {
  public:
   Rnn(const KernelSpec& spec, std::unique_ptr<Matmul> product)
-      : Layer(spec, std::move(product)), unit_{spec.call.attributes.Bool("relu")} {}
+      : Layer(spec, std::move(product)), unit_{spec.call.attributes.Bool("uses_relu")} {}
 
  private:
   Status RunElement(const KernelArguments& arguments, int64_t step, const void*,
@@ -244,7 +244,7 @@ class Rnn : public Layer {
 class RnnGrad : public Gradient {
  public:
   RnnGrad(const KernelSpec& spec, std::unique_ptr<Matmul> product)
-      : Gradient(spec, std::move(product)), unit_{spec.call.attributes.Bool("relu")} {}
+      : Gradient(spec, std::move(product)), unit_{spec.call.attributes.Bool("uses_relu")} {}
 
  private:
   Status RunElement(const KernelArguments& arguments, int64_t step, int64_t,
