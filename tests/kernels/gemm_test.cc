@@ -40,10 +40,18 @@ std::vector<float> Multiply(const GemmMethod& method, const GemmSizes& sizes,
   const std::vector<char> bias_bytes =
       Bytes(sizes.dtype,
             bias == nullptr ? std::vector<float>() : std::vector<float>(bias, bias + sizes.n));
-  gemm.Run({Bytes(sizes.dtype, a).data(), a_stride}, {Bytes(sizes.dtype, b).data(), b_stride},
+  const std::vector<char> b_bytes = Bytes(sizes.dtype, b);
+  GemmOperand of_b = {b_bytes.data(), b_stride};
+  GuardedBuffer packed(sizes.packed_b ? gemm.packed_b_bytes() : 0);
+  if (sizes.packed_b) {
+    gemm.PackB(of_b, packed.data());
+    of_b = {packed.data(), 0};
+  }
+  gemm.Run({Bytes(sizes.dtype, a).data(), a_stride}, of_b,
            bias == nullptr ? nullptr : bias_bytes.data(), c_bytes.data(), c_stride,
            workspace.data());
   EXPECT_TRUE(workspace.IntactBehindTheEnd());
+  EXPECT_TRUE(packed.IntactBehindTheEnd());
   std::vector<float> c(sizes.m * c_stride);
   ConvertFloats(sizes.dtype, c_bytes.data(), DType::kF32, c.data(), sizes.m * c_stride);
   std::vector<float> dense;
@@ -135,6 +143,24 @@ TEST_P(GemmTest, RowsDoNotDependOnTheSizes) {
       for (const int64_t m : {1, 5, 20, 48, 64, 65}) {
         SCOPED_TRACE(::testing::Message() << m << " rows of " << k << ", " << transpose_b);
         ExpectSameBits(multiply(m), std::vector<float>(all.begin(), all.begin() + m * n));
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, PackedColumnsGiveTheSameBits) {
+  for (const bool transpose_b : {false, true}) {
+    for (const int64_t m : {1, 20, 70}) {
+      for (const int64_t n : {17, 250, 1100}) {
+        for (const int64_t k : {61, 480, 1100}) {
+          SCOPED_TRACE(::testing::Message()
+                       << m << " x " << n << " x " << k << ", " << transpose_b);
+          GemmSizes sizes = {m, n, k, false, transpose_b, dtype()};
+          const std::vector<float> a = Random(m * k, 1), b = Random(n * k, 2), bias = Random(n, 3);
+          const std::vector<float> expected = Multiply(method(), sizes, a, b, bias.data());
+          sizes.packed_b = true;
+          ExpectSameBits(Multiply(method(), sizes, a, b, bias.data()), expected);
+        }
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "framework/base/check.h"
 #include "framework/kernels/cpu/convert.h"
@@ -122,7 +123,9 @@ bool Gemm::is_bound_by_stores() const {
                                         (is_f32() ? kStreamedBytes : kStreamedHalfBytes);
 }
 
-bool Gemm::runs_many_rows() const { return sizes_.m > kFewRows || sizes_.parts.count > 1; }
+bool Gemm::runs_many_rows() const {
+  return sizes_.m > kFewRows || sizes_.parts.count > 1 || sizes_.packed_b;
+}
 
 bool Gemm::runs_blocks() const { return runs_many_rows() || !is_f32(); }
 
@@ -162,7 +165,27 @@ int64_t Gemm::sums_size() const {
 }
 
 int64_t Gemm::packed_b_size() const {
-  return runs_columns() ? 0 : method_->PackedBSize(block_n_, block_k_);
+  return runs_columns() || sizes_.packed_b ? 0 : method_->PackedBSize(block_n_, block_k_);
+}
+
+int64_t Gemm::packed_block_size() const {
+  return RoundUp(method_->PackedBSize(block_n_, block_k_), kLineFloats);
+}
+
+int64_t Gemm::packed_b_bytes() const {
+  const int64_t num_blocks = CeilDiv(sizes_.n, block_n_) * static_cast<int64_t>(depths_.size());
+  return num_blocks * packed_block_size() * static_cast<int64_t>(sizeof(float));
+}
+
+// Block by block, in the order in which RunBlocks reads them.
+void Gemm::PackB(GemmOperand b, void* packed) const {
+  float* block = static_cast<float*>(packed);
+  for (int64_t column = 0; column < sizes_.n; column += block_n_) {
+    for (const Depth& depth : depths_) {
+      method_->pack_b(BlockOfB(b, column, depth.begin, depth.count), block);
+      block += packed_block_size();
+    }
+  }
 }
 
 int64_t Gemm::workspace_bytes() const {
@@ -203,6 +226,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   float* const packed_b = sums + sums_size();
   float* const packed_a = packed_b + RoundUp(packed_b_size(), kLineFloats);
   BlockProduct product;
+  const float* next_packed = static_cast<const float*>(operands.b.data);
   product.a = packed_a;
   product.c_stride = is_f32() ? operands.c_stride : sum_stride();
   const bool whole_lines = IsWholeLines(operands.c, operands.c_stride * element_bytes);
@@ -229,7 +253,12 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
       product.continues = !depth.begins_part;
       BlockSums to;
       if (is_in_parts) to = parted.Next(depth.part, depth.ends_part, &product.part);
-      method_->pack_b(BlockOfB(operands.b, column, depth.begin, depth.count), packed_b);
+      const float* block_b = packed_b;
+      if (sizes_.packed_b) {
+        block_b = std::exchange(next_packed, next_packed + packed_block_size());
+      } else {
+        method_->pack_b(BlockOfB(operands.b, column, depth.begin, depth.count), packed_b);
+      }
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
         product.rows = std::min(block_m_, sizes_.m - row);
         product.row = row;
@@ -238,7 +267,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
           const int64_t offset = row * operands.c_stride + column + part;
           product.columns = std::min(sum_columns_, columns - part);
           product.column = part;
-          product.b = packed_b + method_->PackedBSize(part, product.depth);
+          product.b = block_b + method_->PackedBSize(part, product.depth);
           const bool is_first = &depth == &depths_.front();
           product.start = is_first && operands.terms.bias != nullptr ? start + part : nullptr;
           if (is_in_parts) {

@@ -38,6 +38,7 @@ struct GemmSizes {
   bool transpose_b = false;   // B is stored as (n, k), else as (k, n)
   DType dtype = DType::kF32;  // of A, B, C and bias: f32, bf16 or f16
   GemmParts parts = {};
+  bool packed_b = false;  // B is what Gemm::PackB has made of it
 };
 
 // A matrix as stored, rows `stride` elements apart.
@@ -66,6 +67,11 @@ class Gemm {
   Gemm(const GemmSizes& sizes, const GemmMethod& method);  // `method` outlives the Gemm
 
   int64_t workspace_bytes() const;
+
+  // For several products with one B that is packed once: its size, and B as Run takes it, 64-byte
+  // aligned.
+  int64_t packed_b_bytes() const;
+  void PackB(GemmOperand b, void* packed) const;
 
   // C must not overlap the other operands.
   void Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
@@ -104,7 +110,8 @@ class Gemm {
   int64_t sum_stride() const { return cuts_k() ? block_n_ : sum_columns_; }
   int64_t sums_size() const;
   int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
-  int64_t packed_b_size() const;
+  int64_t packed_b_size() const;  // of a block; not if B is packed already
+  int64_t packed_block_size() const;
 
   StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t depth) const;
   StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k, int64_t depth) const;

@@ -218,7 +218,8 @@ class Rnn : public RecurrentLayer {
 class RnnGrad : public RecurrentGradient {
  public:
   explicit RnnGrad(const KernelSpec& spec)
-      : RecurrentGradient(spec, /*products_output=*/0), unit_{spec.call.attributes.Bool("uses_relu")} {}
+      : RecurrentGradient(spec, /*products_output=*/0),
+        unit_{spec.call.attributes.Bool("uses_relu")} {}
 
  private:
   void RunRow(const KernelArguments& arguments, int64_t sample, int64_t t, int64_t,

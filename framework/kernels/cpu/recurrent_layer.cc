@@ -32,6 +32,7 @@ RecurrenceKernel::RecurrenceKernel(const KernelSpec& spec, bool is_gradient)
   sizes.n = is_gradient ? call_.hidden : columns();
   sizes.k = is_gradient ? columns() : call_.hidden;
   sizes.transpose_b = !is_gradient;
+  sizes.packed_b = true;
   sizes.dtype = call_.dtype;
   const int num_ranges = NumSharingProduct(spec.threads, call_.samples, 1,
                                            call_.samples * call_.steps * sizes.n * sizes.k);
@@ -39,22 +40,25 @@ RecurrenceKernel::RecurrenceKernel(const KernelSpec& spec, bool is_gradient)
     const int64_t begin = RangeBegin(call_.samples, 1, num_ranges, i);
     sizes.m = RangeBegin(call_.samples, 1, num_ranges, i + 1) - begin;
     ranges_.push_back({begin, sizes.m, Gemm(sizes)});
+    weight_bytes_ = std::max(weight_bytes_, WholeLines(ranges_[i].product.packed_b_bytes()));
     range_bytes_ = std::max(range_bytes_, CarriedBytes(call_, sizes.m).sum() +
                                               WholeLines(ranges_[i].product.workspace_bytes()));
   }
 }
 
 Status RecurrenceKernel::Run(const KernelArguments& arguments) {
+  void* const weight = arguments.workspace;
+  ranges_[0].product.PackB({arguments.inputs[1], call_.hidden}, weight);
   const auto run = [&](int64_t i, int) {
     const Range& range = ranges_[i];
     const CarriedBytes bytes(call_, range.samples);
-    char* next = static_cast<char*>(arguments.workspace) + i * range_bytes_;
+    char* next = static_cast<char*>(arguments.workspace) + weight_bytes_ + i * range_bytes_;
     CarriedRows carried;
     carried.products = std::exchange(next, next + bytes.products);
     carried.state = std::exchange(next, next + bytes.state);
     carried.direct = std::exchange(next, next + bytes.state);
     carried.cells = reinterpret_cast<float*>(std::exchange(next, next + bytes.cells));
-    RunRange(arguments, range, carried, next);
+    RunRange(arguments, range, {weight, 0}, carried, next);
   };
   const int64_t num_ranges = static_cast<int64_t>(ranges_.size());
   if (arguments.threads != nullptr) {
@@ -69,7 +73,7 @@ RecurrentLayer::RecurrentLayer(const KernelSpec& spec)
     : RecurrenceKernel(spec, /*is_gradient=*/false), num_inputs_(spec.call.inputs.size()) {}
 
 void RecurrentLayer::RunRange(const KernelArguments& arguments, const Range& range,
-                              const CarriedRows& carried, void* scratch) const {
+                              GemmOperand weight, const CarriedRows& carried, void* scratch) const {
   if (const char* const cells = First<char>(arguments, 4)) {
     ConvertFloats(call_.dtype, cells + range.begin * row_bytes(), DType::kF32, carried.cells,
                   range.samples * call_.hidden);
@@ -78,9 +82,8 @@ void RecurrentLayer::RunRange(const KernelArguments& arguments, const Range& ran
   }
   std::memset(carried.state, 0, row_bytes());
   for (int64_t i = 0; i < call_.steps; ++i) {
-    range.product.Run(StatesAt(arguments, range, StepBefore(i), carried),
-                      {arguments.inputs[1], call_.hidden}, arguments.inputs[2], carried.products,
-                      columns(), scratch);
+    range.product.Run(StatesAt(arguments, range, StepBefore(i), carried), weight,
+                      arguments.inputs[2], carried.products, columns(), scratch);
     for (int64_t row = 0; row < range.samples; ++row) {
       RunRow(arguments, range.begin + row, call_.StepAt(i), StepBefore(i),
              {carried.products + row * call_.gates * row_bytes(), nullptr, nullptr,
@@ -106,7 +109,8 @@ RecurrentGradient::RecurrentGradient(const KernelSpec& spec, int products_output
       has_cells_(static_cast<int>(spec.outputs.size()) > products_output + 2) {}
 
 void RecurrentGradient::RunRange(const KernelArguments& arguments, const Range& range,
-                                 const CarriedRows& carried, void* scratch) const {
+                                 GemmOperand weight, const CarriedRows& carried,
+                                 void* scratch) const {
   const int64_t elements = range.samples * call_.hidden;
   std::memset(carried.state, 0, range.samples * row_bytes());
   std::fill_n(carried.cells, elements, 0.0f);
@@ -118,8 +122,7 @@ void RecurrentGradient::RunRange(const KernelArguments& arguments, const Range& 
               carried.cells + row * call_.hidden});
     }
     const int64_t begin = At(range.begin, call_.StepAt(i), call_.gates) * element_bytes_;
-    range.product.Run({products + begin, call_.steps * columns()},
-                      {arguments.inputs[1], call_.hidden},
+    range.product.Run({products + begin, call_.steps * columns()}, weight,
                       {nullptr, products_output_ > 0 ? carried.direct : nullptr}, carried.state,
                       call_.hidden, scratch);
   }

@@ -22,7 +22,7 @@ struct CarriedRows {
 class RecurrenceKernel : public Kernel {
  public:
   int64_t workspace_bytes() const override {
-    return static_cast<int64_t>(ranges_.size()) * range_bytes_;
+    return weight_bytes_ + static_cast<int64_t>(ranges_.size()) * range_bytes_;
   }
   Status Run(const KernelArguments& arguments) override;
 
@@ -30,12 +30,12 @@ class RecurrenceKernel : public Kernel {
   struct Range {
     int64_t begin;
     int64_t samples;
-    Gemm product;
+    Gemm product;  // with weight as it is packed for all elements
   };
 
   RecurrenceKernel(const KernelSpec& spec, bool is_gradient);
 
-  virtual void RunRange(const KernelArguments& arguments, const Range& range,
+  virtual void RunRange(const KernelArguments& arguments, const Range& range, GemmOperand weight,
                         const CarriedRows& carried, void* scratch) const = 0;
 
   // Where, in elements, the row of a sample's element begins in a sequence (B, T, rows x H).
@@ -60,6 +60,7 @@ class RecurrenceKernel : public Kernel {
  private:
   std::vector<Range> ranges_;
   int64_t range_bytes_ = 0;
+  int64_t weight_bytes_ = 0;
 };
 
 class RecurrentLayer : public RecurrenceKernel {
@@ -77,8 +78,8 @@ class RecurrentLayer : public RecurrenceKernel {
   }
 
  private:
-  void RunRange(const KernelArguments& arguments, const Range& range, const CarriedRows& carried,
-                void* scratch) const override;
+  void RunRange(const KernelArguments& arguments, const Range& range, GemmOperand weight,
+                const CarriedRows& carried, void* scratch) const override;
   GemmOperand StatesAt(const KernelArguments& arguments, const Range& range, int64_t t,
                        const CarriedRows& carried) const;
 
@@ -96,8 +97,8 @@ class RecurrentGradient : public RecurrenceKernel {
                       const CarriedRows& row) const = 0;
 
  private:
-  void RunRange(const KernelArguments& arguments, const Range& range, const CarriedRows& carried,
-                void* scratch) const override;
+  void RunRange(const KernelArguments& arguments, const Range& range, GemmOperand weight,
+                const CarriedRows& carried, void* scratch) const override;
 
   const int products_output_;
   const bool has_cells_;
