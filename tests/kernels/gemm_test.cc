@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -150,18 +151,14 @@ TEST_P(GemmTest, RowsDoNotDependOnTheSizes) {
 
 TEST_P(GemmTest, PackedColumnsGiveTheSameBits) {
   for (const bool transpose_b : {false, true}) {
-    for (const int64_t m : {1, 20, 70}) {
-      for (const int64_t n : {17, 250, 1100}) {
-        for (const int64_t k : {61, 480, 1100}) {
-          SCOPED_TRACE(::testing::Message()
-                       << m << " x " << n << " x " << k << ", " << transpose_b);
-          GemmSizes sizes = {m, n, k, false, transpose_b, dtype()};
-          const std::vector<float> a = Random(m * k, 1), b = Random(n * k, 2), bias = Random(n, 3);
-          const std::vector<float> expected = Multiply(method(), sizes, a, b, bias.data());
-          sizes.packed_b = true;
-          ExpectSameBits(Multiply(method(), sizes, a, b, bias.data()), expected);
-        }
-      }
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+             {1, 17, 61}, {20, 250, 480}, {70, 1100, 61}, {20, 40, 1100}}) {
+      SCOPED_TRACE(::testing::Message() << m << " x " << n << " x " << k << ", " << transpose_b);
+      GemmSizes sizes = {m, n, k, false, transpose_b, dtype()};
+      const std::vector<float> a = Random(m * k, 1), b = Random(n * k, 2), bias = Random(n, 3);
+      const std::vector<float> expected = Multiply(method(), sizes, a, b, bias.data());
+      sizes.packed_b = true;
+      ExpectSameBits(Multiply(method(), sizes, a, b, bias.data()), expected);
     }
   }
 }
