@@ -149,6 +149,12 @@ FamilyCases ConvCases() {
            {.stride = {2, 3}, .padding = {1, 2}, .dilation = {3, 2}});
   AddCases(cases, "groups", {2, 6, 4, 5}, {4, 3, 3, 3}, {.padding = {1, 1}, .groups = 2}, true);
   AddCases(cases, "depthwise", {2, 4, 5, 5}, {4, 1, 3, 3}, {.padding = {1, 1}, .groups = 4});
+  AddCases(cases, "depthwise, strided, with bias", {2, 3, 7, 9}, {3, 1, 3, 2},
+           {.stride = {2, 3}, .padding = {1, 2}, .dilation = {2, 1}, .groups = 3}, true);
+  AddCases(cases, "depthwise, large", {3, 5, 16, 21}, {5, 1, 5, 5},
+           {.padding = {2, 2}, .groups = 5}, false, false);
+  AddCases(cases, "depthwise, some pixels left out", {2, 2, 9, 8}, {2, 1, 2, 2},
+           {.stride = {3, 3}, .groups = 2});
   AddCases(cases, "more padding than window", {1, 2, 3, 3}, {2, 2, 2, 2}, {.padding = {3, 4}});
   AddCases(cases, "one row", {2, 3, 1, 9}, {4, 3, 1, 3}, {.stride = {1, 2}, .padding = {0, 1}});
   AddCases(cases, "splits", {6, 2, 4, 4}, {3, 2, 3, 3}, same, true);

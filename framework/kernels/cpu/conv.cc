@@ -1,7 +1,9 @@
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "framework/kernels/conv_shape.h"
+#include "framework/kernels/cpu/depthwise_conv.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/window_grad_weight.h"
@@ -107,12 +109,30 @@ class Conv2dGradWeight : public Kernel {
   std::vector<Part> parts_;
 };
 
+StatusOr<std::unique_ptr<Kernel>> MakeConv2d(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  if (IsDepthwise(ConvShape::OfForward(spec))) return MakeDepthwiseConv(spec);
+  return MakeKernel<Conv2d>(spec);
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeConv2dGradInput(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  if (IsDepthwise(ConvShape::OfGradInput(spec))) return MakeDepthwiseConvGradInput(spec);
+  return MakeKernel<Conv2dGradInput>(spec);
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeConv2dGradWeight(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  if (IsDepthwise(ConvShape::OfGradWeight(spec))) return MakeDepthwiseConvGradWeight(spec);
+  return MakeKernel<Conv2dGradWeight>(spec);
+}
+
 }  // namespace
 
 void RegisterConvKernels(KernelRegistry& registry) {
-  registry.Register("conv2d", MakeKernel<Conv2d>);
-  registry.Register("conv2d_grad_input", MakeKernel<Conv2dGradInput>);
-  registry.Register("conv2d_grad_weight", MakeKernel<Conv2dGradWeight>);
+  registry.Register("conv2d", MakeConv2d);
+  registry.Register("conv2d_grad_input", MakeConv2dGradInput);
+  registry.Register("conv2d_grad_weight", MakeConv2dGradWeight);
 }
 
 }  // namespace zg
