@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cpu/gather_elements.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/transposed_copy.h"
 #include "framework/kernels/dim_view.h"
@@ -15,6 +16,22 @@ namespace zg {
 namespace {
 
 int64_t CostOfBytes(int64_t bytes) { return bytes / static_cast<int64_t>(sizeof(float)) + 1; }
+
+// Copies `count` runs of elements whose begins are `x_step` and `y_step` apart.
+template <int kRun, typename T>
+void CopyShortRuns(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int k = 0; k < kRun; ++k) y[i * y_step + k] = x[i * x_step + k];
+  }
+}
+template <typename T>
+void CopyRuns(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t run, int64_t count) {
+  if (run == 1) return CopyShortRuns<1>(x, x_step, y, y_step, count);
+  if (run == 2) return CopyShortRuns<2>(x, x_step, y, y_step, count);
+  if (run == 3) return CopyShortRuns<3>(x, x_step, y, y_step, count);
+  if (run == 4) return CopyShortRuns<4>(x, x_step, y, y_step, count);
+  for (int64_t i = 0; i < count; ++i) std::memcpy(y + i * y_step, x + i * x_step, run * sizeof(T));
+}
 
 class Permute : public Kernel {
  public:
@@ -103,35 +120,37 @@ class Slice : public Kernel {
  public:
   explicit Slice(const KernelSpec& spec)
       : x_(spec.call.inputs[0].shape, spec.call.attributes.Int("dim")),
-        row_bytes_(x_.inner * SizeOf(spec.outputs[0].dtype)),
+        bytes_(SizeOf(spec.outputs[0].dtype)),
         start_(spec.call.attributes.Int("start")),
         size_(spec.call.attributes.Int("size")),
         step_(spec.call.attributes.Int("step")) {}
 
   Status Run(const KernelArguments& arguments) override {
-    ForRanges(arguments.threads, x_.outer, 1, CostOfBytes(size_ * row_bytes_),
+    ForRanges(arguments.threads, x_.outer, 1, CostOfBytes(size_ * x_.inner * bytes_),
               [&](int64_t begin, int64_t end, int) {
-                for (; begin < end; ++begin) RunOne(arguments, begin);
+                WithElements(bytes_, [&](auto zero) {
+                  using T = decltype(zero);
+                  RunRange(arguments.input<T>(0), begin, end, arguments.output<T>(0));
+                });
               });
     return Status::Ok();
   }
 
  private:
-  // For one index of the dims before `dim`.
-  void RunOne(const KernelArguments& arguments, int64_t outer) const {
-    char* y = arguments.output<char>(0) + outer * size_ * row_bytes_;
-    const char* x = arguments.input<char>(0) + (outer * x_.size + start_) * row_bytes_;
-    if (step_ == 1) {
-      std::memcpy(y, x, size_ * row_bytes_);
-      return;
-    }
-    for (int64_t i = 0; i < size_; ++i, y += row_bytes_) {
-      std::memcpy(y, x + i * step_ * row_bytes_, row_bytes_);
+  // For indices [begin, end) of the dims before `dim`.
+  template <typename T>
+  void RunRange(const T* x, int64_t begin, int64_t end, T* y) const {
+    const int64_t x_step = x_.size * x_.inner, y_step = size_ * x_.inner;
+    x += begin * x_step + start_ * x_.inner;
+    y += begin * y_step;
+    if (step_ == 1) return CopyRuns(x, x_step, y, y_step, y_step, end - begin);
+    for (; begin < end; ++begin, x += x_step, y += y_step) {
+      CopyRuns(x, step_ * x_.inner, y, x_.inner, x_.inner, size_);
     }
   }
 
   const DimView x_;
-  const int64_t row_bytes_;
+  const int64_t bytes_;
   const int64_t start_;
   const int64_t size_;
   const int64_t step_;
@@ -190,33 +209,44 @@ class Pad : public Kernel {
 class Concat : public Kernel {
  public:
   explicit Concat(const KernelSpec& spec)
-      : outer_(DimView(spec.outputs[0].shape, spec.call.attributes.Int("dim")).outer) {
+      : outer_(DimView(spec.outputs[0].shape, spec.call.attributes.Int("dim")).outer),
+        bytes_(SizeOf(spec.outputs[0].dtype)) {
     for (const TensorType& input : spec.call.inputs) {
       const DimView x(input.shape, spec.call.attributes.Int("dim"));
-      bytes_.push_back(x.size * x.inner * SizeOf(input.dtype));
-      all_bytes_ += bytes_.back();
+      runs_.push_back(x.size * x.inner);
+      row_ += runs_.back();
     }
   }
 
   Status Run(const KernelArguments& arguments) override {
-    ForRanges(arguments.threads, outer_, 1, CostOfBytes(all_bytes_),
+    ForRanges(arguments.threads, outer_, 1, CostOfBytes(row_ * bytes_),
               [&](int64_t begin, int64_t end, int) {
-                char* y = arguments.output<char>(0) + begin * all_bytes_;
-                for (int64_t outer = begin; outer < end; ++outer) {
-                  for (size_t i = 0; i < bytes_.size(); ++i) {
-                    const char* const x = arguments.input<char>(static_cast<int>(i));
-                    std::memcpy(y, x + outer * bytes_[i], bytes_[i]);
-                    y += bytes_[i];
-                  }
-                }
+                WithElements(bytes_, [&](auto zero) { RunRange(arguments, begin, end, zero); });
               });
     return Status::Ok();
   }
 
  private:
+  // For indices [begin, end) of the dims before `dim`. Short rows are written a few at a time, so that
+  // they stay in the caches from one input to the next.
+  template <typename T>
+  void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end, T) const {
+    constexpr int64_t kElements = 4096;
+    const int64_t at_once = std::max<int64_t>(1, kElements / std::max<int64_t>(1, row_));
+    for (; begin < end; begin += at_once) {
+      T* y = arguments.output<T>(0) + begin * row_;
+      for (size_t i = 0; i < runs_.size(); ++i) {
+        CopyRuns(arguments.input<T>(static_cast<int>(i)) + begin * runs_[i], runs_[i], y, row_,
+                 runs_[i], std::min(at_once, end - begin));
+        y += runs_[i];
+      }
+    }
+  }
+
   const int64_t outer_;
-  std::vector<int64_t> bytes_;  // of each input, for one index of the dims before `dim`
-  int64_t all_bytes_ = 0;
+  const int64_t bytes_;
+  std::vector<int64_t> runs_;  // of each input, for one index of the dims before `dim`
+  int64_t row_ = 0;            // of the result
 };
 
 class Flip : public Kernel {
@@ -226,22 +256,37 @@ class Flip : public Kernel {
         bytes_(SizeOf(spec.outputs[0].dtype)) {}
 
   Status Run(const KernelArguments& arguments) override {
-    ForRanges(arguments.threads, x_.outer * x_.size, 1, CostOfBytes(x_.inner * bytes_),
-              [&](int64_t begin, int64_t end, int) {
+    ForRanges(arguments.threads, x_.outer * x_.size, x_.inner == 1 ? x_.size : 1,
+              CostOfBytes(x_.inner * bytes_), [&](int64_t begin, int64_t end, int) {
                 WithElements(bytes_, [&](auto zero) {
                   using T = decltype(zero);
-                  const T* const x = arguments.input<T>(0);
-                  T* const y = arguments.output<T>(0);
-                  for (int64_t row = begin; row < end; ++row) {
-                    const int64_t to = row / x_.size * x_.size + (x_.size - 1 - row % x_.size);
-                    std::copy_n(x + row * x_.inner, x_.inner, y + to * x_.inner);
-                  }
+                  RunRange(arguments.input<T>(0), begin, end, arguments.output<T>(0));
                 });
               });
     return Status::Ok();
   }
 
  private:
+  template <typename T>
+  void RunRange(const T* x, int64_t begin, int64_t end, T* y) const {
+    if (x_.inner == 1) {  // of whole rows
+      for (; begin < end; begin += x_.size) Reverse(x + begin, x_.size, y + begin);
+      return;
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t to = row / x_.size * x_.size + (x_.size - 1 - row % x_.size);
+      std::memcpy(y + to * x_.inner, x + row * x_.inner, x_.inner * sizeof(T));
+    }
+  }
+
+  template <typename T>
+  static void Reverse(const T* x, int64_t count, T* y) {
+    Multiversion([=]() ZG_VERSION {
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) y[i] = x[count - 1 - i];
+    });
+  }
+
   const DimView x_;
   const int64_t bytes_;
 };
