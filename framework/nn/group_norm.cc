@@ -1,7 +1,8 @@
 #include "framework/nn/group_norm.h"
 
+#include "framework/nn/constants.h"
 #include "framework/nn/dims.h"
-#include "framework/nn/reductions.h"
+#include "framework/nn/functions.h"
 
 namespace zg {
 
@@ -13,8 +14,8 @@ Var group_norm(Var x, int64_t groups, double epsilon) {
           nn::Caller("group_norm", x), groups);
     }
     const Var grouped = reshape(x, {x.dim(0), groups, -1});
-    const Var centred = grouped - mean(grouped, {2}, /*keep_dims=*/true);
-    const Var normal = centred * rsqrt(mean(square(centred), {2}, /*keep_dims=*/true) + epsilon);
+    const Dims row = {grouped.dim(2)};
+    const Var normal = layer_norm(grouped, ones(row, x.dtype()), zeros(row, x.dtype()), epsilon);
     return reshape(normal, x.shape().dims());
   });
 }

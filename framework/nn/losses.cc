@@ -3,9 +3,11 @@
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
+#include "framework/nn/gradients.h"
 #include "framework/nn/indexing.h"
 #include "framework/nn/products.h"
 #include "framework/nn/reductions.h"
+#include "framework/nn/shapes.h"
 #include "framework/nn/trace.h"
 
 namespace zg {
@@ -37,11 +39,18 @@ Var OfEqualShapes(const char* function, Var a, Var b, const Build& build,
   });
 }
 
-// min(|d|, limit) (|d| - min(|d|, limit) / 2): d^2 / 2 up to the limit, and linear beyond.
+// With b = d between -limit and limit, b (d - b / 2): d^2 / 2 up to the limit, and linear beyond. Its
+// slope is b.
 Var BentSquare(Var prediction, Var target, double limit) {
-  const Var distance = abs(prediction - target);
-  const Var bent = clamp_max(distance, limit);
-  return bent * (distance - bent * 0.5);
+  return custom_gradient(
+      {prediction - target},
+      [&](const GradientInputs& in) {
+        const Var bent = clamp(in[0], -limit, limit);
+        return bent * (in[0] - bent * 0.5);
+      },
+      [&](const GradientInputs& in, Var, Var slope) -> std::vector<Var> {
+        return {slope * clamp(in[0], -limit, limit)};
+      });
 }
 
 Status CheckLimit(const char* function, const char* name, double limit) {
@@ -213,8 +222,22 @@ Var pairwise_distance(Var a, Var b, double epsilon) {
 }
 
 Var cdist(Var a, Var b) {
-  const nn::Trace::Function called("cdist");
-  return norm(unsqueeze(a, -2) - unsqueeze(b, -3), {-1});
+  return nn::Checked("cdist", a, [&]() -> StatusOr<Var> {
+    if (a.shape().num_dims() < 2 || b.shape().num_dims() < 2) {
+      return InvalidArgument("cdist: got a {} and b {}, expected rows (..., P, C) and (..., R, C)",
+                             a.shape().ToString(), b.shape().ToString());
+    }
+    constexpr int64_t kFewRows = 25;  // PyTorch's, too
+    if (a.dim(-2) <= kFewRows && b.dim(-2) <= kFewRows) {
+      return norm(unsqueeze(a, -2) - unsqueeze(b, -3), {-1});
+    }
+    const Var of_a = sum(square(a), {-1}, /*keep_dims=*/true);
+    const Var of_b = transpose(sum(square(b), {-1}, /*keep_dims=*/true), -2, -1);
+    const Var squares = of_a + of_b - 2.0 * matmul(a, transpose(b, -2, -1));
+    // Where the difference is not above 0, neither distance nor gradient are.
+    const Var is_apart = greater(squares, 0.0);
+    return where(is_apart, sqrt(where(is_apart, squares, 1.0)), 0.0);
+  });
 }
 
 Var cosine_embedding_loss(Var a, Var b, Var labels, double margin, Reduction reduction) {

@@ -69,8 +69,9 @@ Var kl_div(Var log_prediction, Var target, Reduction reduction = Reduction::kMea
 Var cosine_similarity(Var a, Var b, int64_t dim = -1, double epsilon = 1e-8);
 // The length of a - b + epsilon along the last dim, where a and b are broadcast.
 Var pairwise_distance(Var a, Var b, double epsilon = 1e-6);
-// The distances of all rows of a (..., M, C) from all of b (..., N, C): (..., M, N). Computed from the
-// differences, which take M N C elements.
+// The distances of all rows of a (..., M, C) from all of b (..., N, C): (..., M, N). With more than 25
+// rows, as in PyTorch, computed as |a|^2 + |b|^2 - 2 a b: a distance below a thousandth of the rows'
+// lengths is then lost in rounding. Else from the differences.
 Var cdist(Var a, Var b);
 // Reduces 1 - cos(a, b) where the label of the row is 1, else max(0, cos(a, b) - margin). a and b
 // (..., C), labels (...) i64 or f32.

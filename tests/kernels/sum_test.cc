@@ -32,5 +32,25 @@ TEST(Sum, OfLeadingDimsAndOfAll) {
   ExpectNear(all.output(0), {total}, 1e-5, 1e-6);
 }
 
+// A short row has the bits of the same elements as a column.
+TEST(Sum, OfShortRows) {
+  for (const int64_t columns : {1, 2, 3, 4, 7, 8, 15, 16, 17}) {
+    const int64_t rows = 37;
+    std::vector<float> x = Random(rows * columns, 1);
+    for (int64_t i = 0; i < columns; ++i) x[i] = -0.0f;
+    KernelRunner sum("sum", {F32({rows, columns})}, {F32({rows})}, Over({1}));
+    sum.SetInput(0, x);
+    ASSERT_TRUE(sum.Run().ok());
+    std::vector<float> expected;
+    for (int64_t row = 0; row < rows; ++row) {
+      KernelRunner one("sum", {F32({columns})}, {F32({})}, Over({0}));
+      one.SetInput(0, {x.begin() + row * columns, x.begin() + (row + 1) * columns});
+      ASSERT_TRUE(one.Run().ok());
+      expected.push_back(one.output(0)[0]);
+    }
+    ExpectSameBits(sum.output(0), expected);
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

@@ -18,7 +18,7 @@ def run_recurrence(module: torch.nn.Module, a: Tensor, b: Tensor) -> Tensor:
         parameters[name] = b[begin : begin + parameter.numel()].reshape(parameter.shape)
         begin += parameter.numel()
     assert begin == b.numel(), begin
-    if isinstance(module, torch.nn.RNN):
+    if isinstance(module, torch.nn.RNNBase):
         return functional_call(module, parameters, (a,))[0]
     state, results = None, []
     for t in range(a.shape[1]):
@@ -69,4 +69,10 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "rnn_cell": ((16,), lambda a, b: run_recurrence(torch.nn.RNNCell(4, 2), a, b)),
     "gru_cell": ((48,), lambda a, b: run_recurrence(torch.nn.GRUCell(4, 2), a, b)),
     "lstm_cell": ((64,), lambda a, b: run_recurrence(torch.nn.LSTMCell(4, 2), a, b)),
+    "lstm": ((64,), lambda a, b: run_recurrence(torch.nn.LSTM(4, 2, batch_first=True), a, b)),
+    "gru": ((48,), lambda a, b: run_recurrence(torch.nn.GRU(4, 2, batch_first=True), a, b)),
+    "cdist_of_many_rows": (
+        (2, 30, 4),
+        lambda a, b: torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist"),
+    ),
 }

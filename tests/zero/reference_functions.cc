@@ -279,6 +279,7 @@ const std::map<std::string, Function>& TensorFunctions() {
       {"median", [](Var a, Var b) { return median(a, -1) * b; }},
       {"pairwise_distance", [](Var a, Var b) { return pairwise_distance(a, b); }},
       {"cdist", [](Var a, Var b) { return cdist(a, b); }},
+      {"cdist_of_many_rows", [](Var a, Var b) { return cdist(a, b); }},
       {"soft_margin_loss",
        [](Var a, Var b) { return soft_margin_loss(a, sign(b), Reduction::kNone) + b; }},
       {"multilabel_soft_margin_loss",

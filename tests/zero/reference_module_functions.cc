@@ -34,12 +34,15 @@ nn::ParameterValues OutOf(Var b, const nn::Module& module, int64_t rows, int64_t
 
 constexpr int64_t kIn = 4, kHidden = 2;
 
+Var RunLayer(nn::Recurrent& layer, Var a, Var b, int64_t gates) {
+  const nn::ParameterValues values = OutOf(b, layer, gates * kHidden, kIn, kHidden);
+  return layer(a);
+}
+
 Var RunRnn(Var a, Var b, bool uses_relu) {
   static nn::RNN& with_tanh = *new nn::RNN(nullptr, "tanh", kIn, kHidden);
   static nn::RNN& with_relu = *new nn::RNN(nullptr, "relu", kIn, kHidden, {}, true);
-  nn::RNN& rnn = uses_relu ? with_relu : with_tanh;
-  const nn::ParameterValues values = OutOf(b, rnn, kHidden, kIn, kHidden);
-  return rnn(a);
+  return RunLayer(uses_relu ? with_relu : with_tanh, a, b, 1);
 }
 
 // The results of all elements, one after the other.
@@ -90,6 +93,16 @@ const std::map<std::string, Function>& ModuleFunctions() {
       {"bilinear", RunBilinear},
       {"rnn", [](Var a, Var b) { return RunRnn(a, b, /*uses_relu=*/false); }},
       {"rnn_relu", [](Var a, Var b) { return RunRnn(a, b, /*uses_relu=*/true); }},
+      {"lstm",
+       [](Var a, Var b) {
+         static nn::LSTM& layer = *new nn::LSTM(nullptr, "lstm", kIn, kHidden);
+         return RunLayer(layer, a, b, 4);
+       }},
+      {"gru",
+       [](Var a, Var b) {
+         static nn::GRU& layer = *new nn::GRU(nullptr, "gru", kIn, kHidden);
+         return RunLayer(layer, a, b, 3);
+       }},
       {"rnn_cell",
        [](Var a, Var b) {
          return RunCell<nn::RNNCell>(a, b, 1,

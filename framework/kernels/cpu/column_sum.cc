@@ -95,6 +95,29 @@ void SumParts(const Rows<T>& rows, int64_t part, int64_t num_parts, int64_t begi
   AddInto(rest, count, sum);
 }
 
+// A lane for each row, in the order of SumOfLanes.
+template <typename T>
+void SumShortRows(const T* x, int64_t rows, int64_t columns, float* sums) {
+  static_assert(kShortRow == kLanes);
+  Multiversion([=]() ZG_VERSION {
+    for (int64_t first = 0; first < rows; first += kLanes) {
+      const int64_t count = std::min<int64_t>(kLanes, rows - first);
+      const T* const from = x + first * columns;
+      float lanes[kShortRow][kLanes] = {};
+      for (int64_t i = 0; i < columns; ++i) {
+        // A sum with the zeros behind the row: without a minus.
+        for (int64_t r = 0; r < count; ++r) lanes[i][r] = ToF32(from[r * columns + i]) + 0.0f;
+      }
+      for (int64_t half = kShortRow / 2; half > 0; half /= 2) {
+        for (int64_t i = 0; i < std::min(half, columns - half); ++i) {
+          for (int64_t r = 0; r < kLanes; ++r) lanes[i][r] += lanes[i + half][r];
+        }
+      }
+      std::copy_n(lanes[0], count, sums + first);
+    }
+  });
+}
+
 // The runs of a column of several parts are gathered block by block, and summed like one run.
 template <typename T>
 float SumVector(const Rows<T>& x, int64_t part) {
@@ -163,6 +186,13 @@ void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, f
   WithFloatType(dtype, [&](auto zero) {
     using T = decltype(zero);
     SumAllColumns(Rows<T>{static_cast<const T*>(x), RowParts(rows), columns}, sum, threads);
+  });
+}
+
+void ShortRowSumsToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sums) {
+  WithFloatType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    SumShortRows(static_cast<const T*>(x), rows, columns, sums);
   });
 }
 

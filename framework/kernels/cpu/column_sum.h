@@ -20,4 +20,9 @@ void ColumnSum(DType dtype, const void* x, const RowParts& parts, int64_t column
 void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum,
                     Threads* threads);
 
+// The sums of `rows` rows of up to kShortRow elements: each has the bits of the sum of one column of
+// these elements.
+inline constexpr int64_t kShortRow = 16;
+void ShortRowSumsToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sums);
+
 }  // namespace zg

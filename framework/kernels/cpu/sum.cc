@@ -57,6 +57,10 @@ class Sum : public Kernel {
     };
     if (stage.outer == 1) return run(0, threads);
     ForRanges(threads, stage.outer, 1, cost, [&](int64_t begin, int64_t end, int) {
+      if (stage.inner == 1 && stage.summed <= kShortRow) {
+        const char* const from = static_cast<const char*>(x) + begin * cost * SizeOf(dtype);
+        return ShortRowSumsToF32(dtype, from, end - begin, stage.summed, sums + begin);
+      }
       for (int64_t outer = begin; outer < end; ++outer) run(outer, nullptr);
     });
   }
