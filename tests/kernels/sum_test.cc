@@ -44,7 +44,8 @@ TEST(Sum, OfShortRows) {
     std::vector<float> expected;
     for (int64_t row = 0; row < rows; ++row) {
       KernelRunner one("sum", {F32({columns})}, {F32({})}, Over({0}));
-      one.SetInput(0, {x.begin() + row * columns, x.begin() + (row + 1) * columns});
+      const auto first = x.begin() + row * columns;
+      one.SetInput(0, std::vector<float>(first, first + columns));
       ASSERT_TRUE(one.Run().ok());
       expected.push_back(one.output(0)[0]);
     }
