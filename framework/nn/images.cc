@@ -268,6 +268,9 @@ Var adaptive_max_pool2d(Var x, Size2 size) {
       return InvalidArgument("{}: got the size [{},{}], expected numbers of at least 1",
                              Caller("adaptive_max_pool2d", x), size.height, size.width);
     }
+    if (x.dim(2) % size.height == 0 && x.dim(3) % size.width == 0) {  // windows of one size
+      return max_pool2d(x, {x.dim(2) / size.height, x.dim(3) / size.width});
+    }
     return AdaptiveMax(AdaptiveMax(x, 3, size.width), 2, size.height);
   });
 }

@@ -71,6 +71,10 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "lstm_cell": ((64,), lambda a, b: run_recurrence(torch.nn.LSTMCell(4, 2), a, b)),
     "lstm": ((64,), lambda a, b: run_recurrence(torch.nn.LSTM(4, 2, batch_first=True), a, b)),
     "gru": ((48,), lambda a, b: run_recurrence(torch.nn.GRU(4, 2, batch_first=True), a, b)),
+    "adaptive_max_pool2d_of_equal_windows": (
+        (2,),
+        lambda a, b: F.adaptive_max_pool2d(a.reshape(2, 1, 3, 4), (1, 2)) * b,
+    ),
     "cdist_of_many_rows": (
         (2, 30, 4),
         lambda a, b: torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist"),

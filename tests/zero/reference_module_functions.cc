@@ -93,6 +93,10 @@ const std::map<std::string, Function>& ModuleFunctions() {
       {"bilinear", RunBilinear},
       {"rnn", [](Var a, Var b) { return RunRnn(a, b, /*uses_relu=*/false); }},
       {"rnn_relu", [](Var a, Var b) { return RunRnn(a, b, /*uses_relu=*/true); }},
+      {"adaptive_max_pool2d_of_equal_windows",
+       [](Var a, Var b) {
+         return adaptive_max_pool2d(reshape(a, {2, 1, 3, 4}), {1, 2}) * b;
+       }},
       {"lstm",
        [](Var a, Var b) {
          static nn::LSTM& layer = *new nn::LSTM(nullptr, "lstm", kIn, kHidden);

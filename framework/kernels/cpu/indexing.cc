@@ -3,6 +3,7 @@
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/dim_view.h"
 #include "framework/tensor/half.h"
@@ -29,8 +30,18 @@ class Iota : public Kernel {
   const int64_t step_;
 };
 
+bool AreIndices(const int64_t* index, int64_t count, int64_t size) {
+  return Multiversion([=]() ZG_VERSION {
+    const auto end = static_cast<uint64_t>(size);  // negative ones are large
+    uint64_t num_outside = 0;
+    for (int64_t i = 0; i < count; ++i) num_outside += static_cast<uint64_t>(index[i]) >= end;
+    return num_outside == 0;
+  });
+}
+
 // Error: the first index outside of [0, size).
 Status CheckIndices(const char* op, const int64_t* index, int64_t count, int64_t size) {
+  if (AreIndices(index, count, size)) return Status::Ok();
   for (int64_t i = 0; i < count; ++i) {
     if (index[i] >= 0 && index[i] < size) continue;
     return InvalidArgument("{}: the index at position {} is {}, the dim has elements 0 to {}", op,
@@ -54,20 +65,36 @@ class Gather : public Kernel {
               [&](int64_t begin, int64_t end, int) {
                 WithElements(bytes_, [&](auto zero) {
                   using T = decltype(zero);
-                  T* const y = arguments.output<T>(0);
-                  for (int64_t row = begin; row < end; ++row) {
-                    const T* const x = arguments.input<T>(0) + row / y_.size * x_.size * x_.inner;
-                    for (int64_t k = 0; k < y_.inner; ++k) {
-                      const int64_t at = row * y_.inner + k;
-                      y[at] = x[index[at] * x_.inner + k];
-                    }
-                  }
+                  RunRows(arguments.input<T>(0), index, begin, end, arguments.output<T>(0));
                 });
               });
     return Status::Ok();
   }
 
  private:
+  template <typename T>
+  void RunRows(const T* x, const int64_t* index, int64_t begin, int64_t end, T* y) const {
+    while (begin < end) {  // those of one index of the dims before `dim`
+      const int64_t outer = begin / y_.size;
+      const int64_t count = std::min(end, (outer + 1) * y_.size) - begin;
+      const int64_t at = begin * y_.inner;
+      CopyIndexed(x + outer * x_.size * x_.inner, index + at, count, y + at);
+      begin += count;
+    }
+  }
+
+  template <typename T>
+  void CopyIndexed(const T* x, const int64_t* index, int64_t rows, T* y) const {
+    const int64_t inner = y_.inner;
+    if (inner == 1) {
+      for (int64_t i = 0; i < rows; ++i) y[i] = x[index[i]];
+      return;
+    }
+    for (int64_t row = 0; row < rows; ++row, index += inner, y += inner) {
+      for (int64_t k = 0; k < inner; ++k) y[k] = x[index[k] * inner + k];
+    }
+  }
+
   const DimView x_;
   const DimView y_;
   const int64_t bytes_;
@@ -117,7 +144,10 @@ class GatherGrad : public Kernel {
         float* const sums =
             dtype_ == DType::kF32 ? reinterpret_cast<float*>(dx) : static_cast<float*>(workspace);
         std::fill_n(sums, count, 0.0f);
-        for (int64_t i = 0; i < dy_.size; ++i) {
+        if (dy_.inner == 1) {
+          for (int64_t i = 0; i < dy_.size; ++i, ++at) sums[index[at]] += ToF32(dy[at]);
+        }
+        for (int64_t i = 0; i < dy_.size && dy_.inner != 1; ++i) {
           for (int64_t k = 0; k < dy_.inner; ++k, ++at) {
             sums[index[at] * dx_.inner + k] += ToF32(dy[at]);
           }

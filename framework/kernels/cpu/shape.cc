@@ -185,12 +185,15 @@ class Pad : public Kernel {
       const T value = static_cast<T>(value_);
       for (int64_t outer = begin; outer < end; ++outer) {
         T* const y_end = y + y_.size * y_.inner;
-        T* to = y + before_ * y_.inner;
-        for (int64_t i = 0; i < num_runs_; ++i, x += run_, to += step_ * y_.inner) {
+        T* const to = y + before_ * y_.inner;
+        if (num_runs_ == 1) {
           std::fill(y, to, value);
-          y = std::copy_n(x, run_, to);
+          std::fill(std::copy_n(x, run_, to), y_end, value);
+        } else {
+          std::fill(y, y_end, value);
+          CopyRuns(x, run_, to, step_ * y_.inner, run_, num_runs_);
         }
-        std::fill(y, y_end, value);
+        x += num_runs_ * run_;
         y = y_end;
       }
     });
