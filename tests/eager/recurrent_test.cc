@@ -1,6 +1,4 @@
 // Recurrent layers compute a whole sequence in one node: what a loop over the elements gives.
-#include "framework/nn/recurrent.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
