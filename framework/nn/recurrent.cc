@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
+#include "framework/nn/conditions.h"
 #include "framework/nn/decoding.h"
 #include "framework/nn/functions.h"
+#include "framework/nn/indexing.h"
 #include "framework/nn/shapes.h"
 
 namespace zg::nn {
@@ -38,7 +41,24 @@ Recurrent::Recurrent(const Module* parent, const std::string& name, int64_t in, 
   }
 }
 
-Var Recurrent::operator()(Var x, RecurrentState* state) {
+struct Recurrent::Ends {
+  Ends(Var lengths, int64_t length) {
+    const Var own = unsqueeze(unsqueeze(lengths, -1), -1);
+    const Var t = unsqueeze(arange(length), -1);
+    is_before = less(t, own);
+    backwards = t + to(is_before, DType::kI64) * (own - 1.0 - 2.0 * t);
+    last = own - 1.0;
+  }
+
+  // The elements of x (B, T, C) at the indices (B, ..., 1).
+  static Var At(Var x, Var index) { return gather(x, 1, expand(index, {-1, -1, x.dim(2)})); }
+
+  Var is_before;  // bool (B, T, 1): whether the element is one of the sequence
+  Var backwards;  // i64 (B, T, 1): the sequence from its end on, and what is behind it
+  Var last;       // i64 (B, 1, 1)
+};
+
+Var Recurrent::operator()(Var x, RecurrentState* state, Var lengths) {
   const Scope scope(*this);
   if (x.shape().num_dims() != 3) {
     return fail(InvalidArgument("got x {}, expected (B, T, in)", x.shape().ToString()));
@@ -48,6 +68,14 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
         "recurrent layers keep no state from one run of a program to the next, which decoding needs; "
         "compute whole texts instead"));
   }
+  std::optional<Ends> ends;
+  if (!lengths.empty()) {
+    if (lengths.dtype() != DType::kI64 || lengths.shape() != Shape{x.dim(0)}) {
+      return fail(InvalidArgument("got lengths {}{}, expected i64[{}]", DTypeName(lengths.dtype()),
+                                  lengths.shape().ToString(), x.dim(0)));
+    }
+    ends.emplace(lengths, x.dim(1));
+  }
   RecurrentState last = state == nullptr ? RecurrentState() : *state;
   last.h.resize(layers_.size());
   last.c.resize(layers_.size());
@@ -56,8 +84,8 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
     if (i > 0) x = dropout(x, options_.dropout);
     std::vector<Var> results;
     for (size_t k = i; k < i + num_directions; ++k) {
-      results.push_back(Run(layers_[k], x, /*from_end=*/k > i, /*keeps=*/state != nullptr,
-                            &last.h[k], &last.c[k]));
+      results.push_back(Run(layers_[k], x, ends ? &*ends : nullptr, /*from_end=*/k > i,
+                            /*keeps=*/state != nullptr, &last.h[k], &last.c[k]));
       if (results.back().empty()) return results.back();
     }
     x = results.size() == 1 ? results[0] : concat(results, -1);
@@ -66,8 +94,10 @@ Var Recurrent::operator()(Var x, RecurrentState* state) {
   return x;
 }
 
-Var Recurrent::Run(const RecurrentParameters& layer, Var x, bool from_end, bool keeps, Var* h,
-                   Var* c) {
+Var Recurrent::Run(const RecurrentParameters& layer, Var x, const Ends* ends, bool from_end,
+                   bool keeps, Var* h, Var* c) {
+  const bool turns = from_end && ends != nullptr;
+  if (turns) x = Ends::At(x, ends->backwards);
   const Var weight_ih = layer.weight_ih;
   const Var weight_hh = layer.weight_hh;
   const Var bias_ih = layer.bias_ih;
@@ -79,14 +109,19 @@ Var Recurrent::Run(const RecurrentParameters& layer, Var x, bool from_end, bool 
   }
   if (!h->empty()) inputs.push_back(*h);
   if (!c->empty()) inputs.push_back(*c);
-  const std::vector<Var> outputs = RunSequence(inputs, from_end);
+  const std::vector<Var> outputs = RunSequence(inputs, from_end && !turns);
   if (outputs.empty()) return Var();
   if (keeps) {
-    const int64_t last = from_end ? 0 : x.dim(1) - 1;
-    *h = select(outputs[0], 1, last);
-    if (has_cells()) *c = select(outputs[1], 1, last);
+    const auto last = [&](Var states) {
+      if (ends != nullptr) return squeeze(Ends::At(states, ends->last), 1);
+      return select(states, 1, from_end ? 0 : x.dim(1) - 1);
+    };
+    *h = last(outputs[0]);
+    if (has_cells()) *c = last(outputs[1]);
   }
-  return outputs[0];
+  if (ends == nullptr) return outputs[0];
+  const Var in_order = turns ? Ends::At(outputs[0], ends->backwards) : outputs[0];
+  return where(ends->is_before, in_order, 0.0);
 }
 
 std::vector<Var> LSTM::RunSequence(const std::vector<Var>& inputs, bool from_end) const {

@@ -45,8 +45,10 @@ struct RecurrentParameters {
 class Recurrent : public Module {
  public:
   // Starts from `state` and updates it to the state after the last element; null, or without
-  // states: starts from zeros.
-  Var operator()(Var x, RecurrentState* state = nullptr);
+  // states: starts from zeros. With `lengths`, i64 (B), a sequence ends after so many elements, at least
+  // one: the last state is that of its last element, from where the other direction starts, and the
+  // results behind it are zeros (PyTorch's packed sequences).
+  Var operator()(Var x, RecurrentState* state = nullptr, Var lengths = {});
 
  protected:
   Recurrent(const Module* parent, const std::string& name, int64_t in, int64_t hidden,
@@ -59,8 +61,12 @@ class Recurrent : public Module {
   virtual std::vector<Var> RunSequence(const std::vector<Var>& inputs, bool from_end) const = 0;
   virtual bool has_cells() const { return false; }
 
+  struct Ends;  // of sequences of several lengths
+
   // One layer in one direction: (B, T, H); updates h and c, which may be empty, if it `keeps` them.
-  Var Run(const RecurrentParameters& layer, Var x, bool from_end, bool keeps, Var* h, Var* c);
+  // Without `ends` all sequences have T elements.
+  Var Run(const RecurrentParameters& layer, Var x, const Ends* ends, bool from_end, bool keeps,
+          Var* h, Var* c);
 
   RecurrentOptions options_;
   std::deque<RecurrentParameters> layers_;  // a deque, because parameters must not move

@@ -192,6 +192,53 @@ TEST(Recurrent, GradientsOfCells) {
   }
 }
 
+// A sequence that is shorter than the others computes what it does alone.
+TEST(Recurrent, SequencesOfSeveralLengths) {
+  const std::vector<int64_t> lengths = {4, kSteps, 1};
+  for (const Case& of : Cases()) {
+    SCOPED_TRACE(of.name);
+    Eager eager;
+    const Tensor x = Signal(eager);
+    const Parameters parameters(eager, of.gates);
+    nn::RecurrentOptions options;
+    options.bidirectional = true;
+    const std::unique_ptr<nn::Recurrent> layer = of.layer(options);
+    const nn::ParameterValues values(*layer, parameters);
+    nn::RecurrentState state;
+    const Var together = (*layer)(x, &state, eager.i64({kSamples}, lengths));
+    std::vector<Var> alone;
+    for (int64_t n = 0; n < kSamples; ++n) {
+      nn::RecurrentState own;
+      const Var part = slice(slice(x, 0, n, n + 1), 1, 0, lengths[n]);
+      alone.push_back(pad((*layer)(part, &own), 1, 0, kSteps - lengths[n]));
+      for (int direction = 0; direction < 2; ++direction) {
+        EXPECT_EQ(Tensor(slice(state.h[direction], 0, n, n + 1)).values(),
+                  Tensor(own.h[direction]).values());
+        if (of.gates != 4) continue;
+        EXPECT_EQ(Tensor(slice(state.c[direction], 0, n, n + 1)).values(),
+                  Tensor(own.c[direction]).values());
+      }
+    }
+    EXPECT_EQ(Tensor(together).values(), Tensor(concat(alone, 0)).values());
+    const std::vector<Floats> got = Gradients(eager, x, parameters, together);
+    const std::vector<Floats> wanted = Gradients(eager, x, parameters, concat(alone, 0));
+    for (size_t i = 0; i < got.size(); ++i) {
+      for (size_t k = 0; k < got[i].size(); ++k) ASSERT_NEAR(got[i][k], wanted[i][k], 2e-6);
+    }
+  }
+}
+
+TEST(RecurrentDeathTest, WrongLengths) {
+  Eager eager;
+  const Tensor x = Signal(eager);
+  nn::GRU gru(nullptr, "gru", kIn, kHidden);
+  EXPECT_EXIT(gru(x, nullptr, eager.i64({2}, {1, 1})), ::testing::ExitedWithCode(1),
+              "gru: got lengths i64\\[2\\], expected i64\\[3\\]");
+  nn::RecurrentState state;
+  EXPECT_EXIT(gru(x, &state, eager.i64({3}, {1, 2, kSteps + 1})), ::testing::ExitedWithCode(1),
+              "the dim has elements 0 to 5");
+}
+
 TEST(RecurrentDeathTest, WrongStates) {
   Eager eager;
   const Tensor x = Signal(eager);

@@ -116,7 +116,7 @@ class DepthwiseKernel : public Kernel {
   }
 
   int64_t planes() const { return shape_.batch * shape_.groups; }
-  // Of a plane, as elements of a sum of two tensors.
+  // The work for a plane, counted in elements of a sum of two tensors.
   int64_t Cost() const { return shape_.taps() * shape_.out_pixels() / 4 + shape_.in_pixels(); }
   template <typename T>
   T* PlaneOf(T* images, int64_t plane, int64_t pixels) const {

@@ -10,7 +10,10 @@
 namespace zg {
 namespace {
 
-// The bytes of CarriedRows, and of the product's scratch.
+// With fewer elements weight is multiplied as it lies: to pack it takes as long as some products.
+constexpr int64_t kStepsToPack = 4;
+
+// The bytes of CarriedRows.
 struct CarriedBytes {
   CarriedBytes(const RecurrenceCall& call, int64_t samples)
       : state(WholeLines(samples * call.hidden * SizeOf(call.dtype))),
@@ -32,7 +35,7 @@ RecurrenceKernel::RecurrenceKernel(const KernelSpec& spec, bool is_gradient)
   sizes.n = is_gradient ? call_.hidden : columns();
   sizes.k = is_gradient ? columns() : call_.hidden;
   sizes.transpose_b = !is_gradient;
-  sizes.packed_b = true;
+  sizes.packed_b = call_.steps >= kStepsToPack;
   sizes.dtype = call_.dtype;
   const int num_ranges = NumSharingProduct(spec.threads, call_.samples, 1,
                                            call_.samples * call_.steps * sizes.n * sizes.k);
@@ -40,15 +43,18 @@ RecurrenceKernel::RecurrenceKernel(const KernelSpec& spec, bool is_gradient)
     const int64_t begin = RangeBegin(call_.samples, 1, num_ranges, i);
     sizes.m = RangeBegin(call_.samples, 1, num_ranges, i + 1) - begin;
     ranges_.push_back({begin, sizes.m, Gemm(sizes)});
-    weight_bytes_ = std::max(weight_bytes_, WholeLines(ranges_[i].product.packed_b_bytes()));
+    if (sizes.packed_b) weight_bytes_ = WholeLines(ranges_[i].product.packed_b_bytes());
     range_bytes_ = std::max(range_bytes_, CarriedBytes(call_, sizes.m).sum() +
                                               WholeLines(ranges_[i].product.workspace_bytes()));
   }
 }
 
 Status RecurrenceKernel::Run(const KernelArguments& arguments) {
-  void* const weight = arguments.workspace;
-  ranges_[0].product.PackB({arguments.inputs[1], call_.hidden}, weight);
+  GemmOperand weight = {arguments.inputs[1], call_.hidden};
+  if (weight_bytes_ > 0) {
+    ranges_[0].product.PackB(weight, arguments.workspace);
+    weight = {arguments.workspace, 0};
+  }
   const auto run = [&](int64_t i, int) {
     const Range& range = ranges_[i];
     const CarriedBytes bytes(call_, range.samples);
@@ -58,7 +64,7 @@ Status RecurrenceKernel::Run(const KernelArguments& arguments) {
     carried.state = std::exchange(next, next + bytes.state);
     carried.direct = std::exchange(next, next + bytes.state);
     carried.cells = reinterpret_cast<float*>(std::exchange(next, next + bytes.cells));
-    RunRange(arguments, range, {weight, 0}, carried, next);
+    RunRange(arguments, range, weight, carried, next);
   };
   const int64_t num_ranges = static_cast<int64_t>(ranges_.size());
   if (arguments.threads != nullptr) {

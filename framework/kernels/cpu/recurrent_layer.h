@@ -30,7 +30,7 @@ class RecurrenceKernel : public Kernel {
   struct Range {
     int64_t begin;
     int64_t samples;
-    Gemm product;  // with weight as it is packed for all elements
+    Gemm product;
   };
 
   RecurrenceKernel(const KernelSpec& spec, bool is_gradient);
@@ -60,7 +60,7 @@ class RecurrenceKernel : public Kernel {
  private:
   std::vector<Range> ranges_;
   int64_t range_bytes_ = 0;
-  int64_t weight_bytes_ = 0;
+  int64_t weight_bytes_ = 0;  // of weight, packed once for all elements; 0: it is not packed
 };
 
 class RecurrentLayer : public RecurrenceKernel {
