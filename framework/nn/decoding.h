@@ -9,7 +9,6 @@
 //
 // So a model made of these needs no change. Everything else computes token by token anyway, or is
 // an error (recurrent layers). zg::Generator (framework/train/generator.h) makes the programs.
-// or is an error (recurrent layers). zg::Generator (framework/train/generator.h) makes the programs.
 #pragma once
 
 #include <cstdint>

@@ -27,6 +27,7 @@ struct Layers : nn::Module {
   nn::Linear output{this, "output", 6, kChannels};
   nn::BatchNorm1d norm{this, "norm", 6};
   nn::Embedding embedding{this, "embedding", kVocabulary, kChannels};
+  nn::LSTM lstm{this, "lstm", 6, 6, {.bidirectional = true}};
 };
 
 Var MeanSquare(Var x) { return mean(square(x)); }
@@ -39,6 +40,14 @@ Var Recurrence(Layers& layers, Var x) {
     loss = loss + MeanSquare(layers.output(h));
   }
   return loss;
+}
+
+// The states of a text of its own length for each sample, and the last ones.
+Var Lengths(Layers& layers, Var x, Var ids) {
+  nn::RecurrentState state;
+  const Var lengths = remainder(select(ids, 1, 0), kTime) + 1.0;
+  const Var states = layers.lstm(layers.linear(transpose(x, 0, 1)), &state, lengths);
+  return MeanSquare(states) + MeanSquare(state.h[0] * state.c[1]);
 }
 
 // Each sample's first element is that which fits its second one.
@@ -61,6 +70,7 @@ const std::map<std::string, Loss>& Losses() {
       {"flatten", [](Layers& m, Var x,
                      Var) { return MeanSquare(m.output(relu(m.linear(flatten(x, 0, 1))))); }},
       {"recurrence", [](Layers& m, Var x, Var) { return Recurrence(m, x); }},
+      {"lengths", [](Layers& m, Var x, Var ids) { return Lengths(m, x, ids); }},
       {"contrast", [](Layers& m, Var x, Var) { return Contrast(m, x); }},
       {"deviations", [](Layers& m, Var x, Var) { return Deviations(m, x); }},
       {"batch_norm", [](Layers& m, Var x,
