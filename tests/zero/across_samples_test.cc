@@ -71,6 +71,12 @@ const std::map<std::string, Loss>& Losses() {
                      Var) { return MeanSquare(m.output(relu(m.linear(flatten(x, 0, 1))))); }},
       {"recurrence", [](Layers& m, Var x, Var) { return Recurrence(m, x); }},
       {"lengths", [](Layers& m, Var x, Var ids) { return Lengths(m, x, ids); }},
+      {"cells_alone",
+       [](Layers& m, Var x, Var) {
+         nn::RecurrentState state;
+         m.lstm(m.linear(transpose(x, 0, 1)), &state);
+         return MeanSquare(state.c[0]);
+       }},
       {"contrast", [](Layers& m, Var x, Var) { return Contrast(m, x); }},
       {"deviations", [](Layers& m, Var x, Var) { return Deviations(m, x); }},
       {"batch_norm", [](Layers& m, Var x,
