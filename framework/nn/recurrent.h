@@ -45,9 +45,10 @@ struct RecurrentParameters {
 class Recurrent : public Module {
  public:
   // Starts from `state` and updates it to the state after the last element; null, or without
-  // states: starts from zeros. With `lengths`, i64 (B), a sequence ends after so many elements, at least
-  // one: the last state is that of its last element, from where the other direction starts, and the
-  // results behind it are zeros (PyTorch's packed sequences).
+  // states: starts from zeros. With `lengths`, i64 (B), a sequence ends after so many elements, one to T:
+  // the last state is that of its last element, from where the other direction starts, and the results
+  // behind it are zeros (PyTorch's packed sequences). Another length ends the job, if `state` or a
+  // second direction asks for the last element; else it counts as none or all of them.
   Var operator()(Var x, RecurrentState* state = nullptr, Var lengths = {});
 
  protected:

@@ -59,7 +59,7 @@ Status CheckLayer(const ir::OpCall& call, const Layer& layer) {
   const InputNames names = NamesOf(layer);
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
   const Shape& x = call.inputs[0].shape;
-  if (x.num_dims() != 3 || x.dim(1) < 1 || x.dim(2) % layer.gates != 0) {
+  if (x.num_dims() != 3 || x.dim(1) < 1 || x.dim(2) < 1 || x.dim(2) % layer.gates != 0) {
     return Rejected(call, names, "x is not (samples, elements, gates x channels)");
   }
   const LayerTypes types(call.inputs[0], layer);
@@ -188,8 +188,9 @@ Status CheckGradient(const ir::OpCall& call, const InputNames& names, const Laye
                      const std::vector<int64_t>& rows) {
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
   const TensorType& dh = call.inputs[0];
-  if (dh.shape.num_dims() != 3)
+  if (dh.shape.num_dims() != 3 || dh.shape.dim(1) < 1 || dh.shape.dim(2) < 1) {
     return Rejected(call, names, "dh is not (samples, elements, channels)");
+  }
   const int64_t samples = dh.shape.dim(0), steps = dh.shape.dim(1), hidden = dh.shape.dim(2);
   if (call.inputs[1].shape != Shape{layer.gates * hidden, hidden}) {
     return Rejected(call, names, "weight is not (gates x channels, channels)");

@@ -299,6 +299,11 @@ FamilyCases RecurrenceCases() {
        "lstm: x is not (samples, elements, gates x channels): x f32[2,5,10], weight f32[10,2], bias "
        "f32[10]"},
       {"lstm",
+       {F32({2, 5, 0}), F32({0, 0}), F32({0})},
+       {},
+       "lstm: x is not (samples, elements, gates x channels): x f32[2,5,0], weight f32[0,0], bias "
+       "f32[0]"},
+      {"lstm",
        {F32({2, 5, 12}), F32({12, 4}), F32({12})},
        {},
        "lstm: weight is not (gates x channels, channels): x f32[2,5,12], weight f32[12,4], bias "
@@ -329,6 +334,11 @@ FamilyCases RecurrenceCases() {
        {},
        "gru_grad: weight is not (gates x channels, channels): dh f32[2,5,3], weight f32[12,3], gates "
        "f32[2,5,12], states f32[2,5,3]"},
+      {"rnn_grad",
+       {F32({2, 5, 0}), F32({0, 0}), F32({2, 5, 0})},
+       {},
+       "rnn_grad: dh is not (samples, elements, channels): dh f32[2,5,0], weight f32[0,0], states "
+       "f32[2,5,0]"},
       {"rnn_grad",
        {F32({2, 3}), F32({3, 3}), F32({2, 3})},
        {},

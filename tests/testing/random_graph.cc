@@ -156,7 +156,9 @@ class Model {
     const char* const op = random_.Pick<const char*>({"lstm", "gru"});
     const bool is_lstm = op[0] == 'l';
     const int64_t gates = is_lstm ? 4 : 3;
-    if (shape.num_dims() != 3 || shape.dim(2) % gates != 0) return AddRandomOp(x, may_be_random);
+    const bool fits =
+        shape.num_dims() == 3 && shape.num_elements() > 0 && shape.dim(2) % gates == 0;
+    if (!fits) return AddRandomOp(x, may_be_random);
     const int64_t hidden = shape.dim(2) / gates;
     std::vector<ir::Value*> inputs = {x, AddParameter({DType::kF32, {shape.dim(2), hidden}}),
                                       AddParameter({DType::kF32, {shape.dim(2)}})};
