@@ -19,7 +19,7 @@ namespace zg::testing {
 namespace {
 
 constexpr int kGraphsPerMutation = 15;
-constexpr unsigned kSeeds = 1000;
+constexpr unsigned kSeeds = 1500;
 constexpr double kCaughtShare = 0.95;
 
 struct Tally {
