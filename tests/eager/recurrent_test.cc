@@ -116,6 +116,13 @@ std::vector<Floats> Gradients(Eager& eager, const Tensor& x, const Parameters& p
   return gradients;
 }
 
+void ExpectClose(const std::vector<Floats>& got, const std::vector<Floats>& wanted) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].size(), wanted[i].size());
+    for (size_t k = 0; k < got[i].size(); ++k) ASSERT_NEAR(got[i][k], wanted[i][k], 2e-6);
+  }
+}
+
 Tensor Signal(Eager& eager) {
   const Tensor x = eager.f32({kSamples, kSteps, kIn}, Numbers(kSamples * kSteps * kIn, 5.0));
   x.require_grad();
@@ -137,12 +144,8 @@ TEST(Recurrent, LayersAreLoopsOfTheirCells) {
       if (from_end) states = slice(states, -1, kHidden, 2 * kHidden);
       const Var expected = Loop(of, parameters, x, from_end);
       EXPECT_EQ(Tensor(states).values(), Tensor(expected).values());
-      const std::vector<Floats> got = Gradients(eager, x, parameters, states);
-      const std::vector<Floats> wanted = Gradients(eager, x, parameters, expected);
-      for (size_t i = 0; i < got.size(); ++i) {
-        ASSERT_EQ(got[i].size(), wanted[i].size());
-        for (size_t k = 0; k < got[i].size(); ++k) ASSERT_NEAR(got[i][k], wanted[i][k], 2e-6);
-      }
+      ExpectClose(Gradients(eager, x, parameters, states),
+                  Gradients(eager, x, parameters, expected));
     }
   }
 }
@@ -165,11 +168,8 @@ TEST(Recurrent, PartsOfASequenceMakeTheWhole) {
     if (of.gates == 4) {
       EXPECT_EQ(Tensor(state.c[0]).values(), Tensor(whole_state.c[0]).values());
     }
-    const std::vector<Floats> got = Gradients(eager, x, parameters, concat(parts, 1));
-    const std::vector<Floats> wanted = Gradients(eager, x, parameters, whole);
-    for (size_t i = 0; i < got.size(); ++i) {
-      for (size_t k = 0; k < got[i].size(); ++k) ASSERT_NEAR(got[i][k], wanted[i][k], 2e-6);
-    }
+    ExpectClose(Gradients(eager, x, parameters, concat(parts, 1)),
+                Gradients(eager, x, parameters, whole));
   }
 }
 
@@ -185,11 +185,7 @@ TEST(Recurrent, GradientsOfCells) {
   Var h, c;
   for (const Var& element : unbind(x, 1)) h = Cases()[0].cell(parameters, element, h, &c);
   EXPECT_EQ(Tensor(state.c[0]).values(), Tensor(c).values());
-  const std::vector<Floats> got = Gradients(eager, x, parameters, state.c[0]);
-  const std::vector<Floats> wanted = Gradients(eager, x, parameters, c);
-  for (size_t i = 0; i < got.size(); ++i) {
-    for (size_t k = 0; k < got[i].size(); ++k) ASSERT_NEAR(got[i][k], wanted[i][k], 2e-6);
-  }
+  ExpectClose(Gradients(eager, x, parameters, state.c[0]), Gradients(eager, x, parameters, c));
 }
 
 // A sequence that is shorter than the others computes what it does alone.
@@ -220,11 +216,8 @@ TEST(Recurrent, SequencesOfSeveralLengths) {
       }
     }
     EXPECT_EQ(Tensor(together).values(), Tensor(concat(alone, 0)).values());
-    const std::vector<Floats> got = Gradients(eager, x, parameters, together);
-    const std::vector<Floats> wanted = Gradients(eager, x, parameters, concat(alone, 0));
-    for (size_t i = 0; i < got.size(); ++i) {
-      for (size_t k = 0; k < got[i].size(); ++k) ASSERT_NEAR(got[i][k], wanted[i][k], 2e-6);
-    }
+    ExpectClose(Gradients(eager, x, parameters, together),
+                Gradients(eager, x, parameters, concat(alone, 0)));
   }
 }
 

@@ -146,10 +146,11 @@ class GatherGrad : public Kernel {
         std::fill_n(sums, count, 0.0f);
         if (dy_.inner == 1) {
           for (int64_t i = 0; i < dy_.size; ++i, ++at) sums[index[at]] += ToF32(dy[at]);
-        }
-        for (int64_t i = 0; i < dy_.size && dy_.inner != 1; ++i) {
-          for (int64_t k = 0; k < dy_.inner; ++k, ++at) {
-            sums[index[at] * dx_.inner + k] += ToF32(dy[at]);
+        } else {
+          for (int64_t i = 0; i < dy_.size; ++i) {
+            for (int64_t k = 0; k < dy_.inner; ++k, ++at) {
+              sums[index[at] * dx_.inner + k] += ToF32(dy[at]);
+            }
           }
         }
         if (dtype_ != DType::kF32) ConvertFloats(DType::kF32, sums, dtype_, dx, count);

@@ -11,6 +11,13 @@
 namespace zg {
 namespace {
 
+// Calls run(before), where before(j) is channel j of a state, of zeros if it is null.
+template <typename T, typename Run>
+ZG_INLINE void WithStateBefore(const T* state, const Run& run) {
+  if (state == nullptr) return run([](int64_t) __attribute__((always_inline)) { return 0.0f; });
+  run([=](int64_t j) __attribute__((always_inline)) { return ToF32(state[j]); });
+}
+
 class Lstm : public RecurrentLayer {
  public:
   explicit Lstm(const KernelSpec& spec) : RecurrentLayer(spec) {}
@@ -89,11 +96,7 @@ class LstmGrad : public RecurrentGradient {
             dx[j + 3 * size] = FromF32<T>(own.o);
           }
         };
-        if (cells_before == nullptr) {
-          run([](int64_t) __attribute__((always_inline)) { return 0.0f; });
-        } else {
-          run([=](int64_t j) __attribute__((always_inline)) { return ToF32(cells_before[j]); });
-        }
+        WithStateBefore(cells_before, run);
       });
     });
   }
@@ -131,11 +134,7 @@ class Gru : public RecurrentLayer {
             gates[j + 3 * size] = FromF32<T>(own.p_n);
           }
         };
-        if (state_before == nullptr) {
-          run([](int64_t) __attribute__((always_inline)) { return 0.0f; });
-        } else {
-          run([=](int64_t j) __attribute__((always_inline)) { return ToF32(state_before[j]); });
-        }
+        WithStateBefore(state_before, run);
       });
     });
   }
@@ -175,11 +174,7 @@ class GruGrad : public RecurrentGradient {
             dproducts[j + 2 * size] = FromF32<T>(own.p_n);
           }
         };
-        if (state_before == nullptr) {
-          run([](int64_t) __attribute__((always_inline)) { return 0.0f; });
-        } else {
-          run([=](int64_t j) __attribute__((always_inline)) { return ToF32(state_before[j]); });
-        }
+        WithStateBefore(state_before, run);
       });
       std::copy_n(dx, 2 * size, dproducts);
     });
