@@ -32,22 +32,17 @@ constexpr Layer kLstm = {"lstm", 4, 2};
 constexpr Layer kGru = {"gru", 3, 1};
 constexpr Layer kRnn = {"rnn", 1, 1};
 
-// The types of a call of a layer, from x.
-struct LayerTypes {
-  explicit LayerTypes(const TensorType& x, const Layer& layer)
-      : samples(x.shape.dim(0)),
-        steps(x.shape.dim(1)),
-        hidden(x.shape.dim(2) / layer.gates),
-        dtype(x.dtype) {}
-
-  TensorType Sequence(int64_t rows = 1) const { return {dtype, {samples, steps, rows * hidden}}; }
-  TensorType State() const { return {dtype, {samples, hidden}}; }
-
-  int64_t samples;
-  int64_t steps;
-  int64_t hidden;
-  DType dtype;
-};
+// From the type of states (B, T, H): (B, T, rows x H), and (B, H).
+TensorType SequenceLike(const TensorType& states, int64_t rows) {
+  return {states.dtype, WithLastDim(states.shape, rows * states.shape.dim(2))};
+}
+TensorType StateLike(const TensorType& states) {
+  return {states.dtype, {states.shape.dim(0), states.shape.dim(2)}};
+}
+// The type of a layer's states, from that of x.
+TensorType StatesOf(const TensorType& x, const Layer& layer) {
+  return {x.dtype, WithLastDim(x.shape, x.shape.dim(2) / layer.gates)};
+}
 
 InputNames NamesOf(const Layer& layer) {
   InputNames names = {"x", "weight", "bias", "h"};
@@ -62,8 +57,8 @@ Status CheckLayer(const ir::OpCall& call, const Layer& layer) {
   if (x.num_dims() != 3 || x.dim(1) < 1 || x.dim(2) < 1 || x.dim(2) % layer.gates != 0) {
     return Rejected(call, names, "x is not (samples, elements, gates x channels)");
   }
-  const LayerTypes types(call.inputs[0], layer);
-  if (call.inputs[1].shape != Shape{x.dim(2), types.hidden}) {
+  const TensorType states = StatesOf(call.inputs[0], layer);
+  if (call.inputs[1].shape != Shape{x.dim(2), states.shape.dim(2)}) {
     return Rejected(call, names, "weight is not (gates x channels, channels)");
   }
   if (call.inputs[2].shape != Shape{x.dim(2)}) {
@@ -73,7 +68,7 @@ Status CheckLayer(const ir::OpCall& call, const Layer& layer) {
     return Rejected(call, names, "c is missing");
   }
   for (size_t i = 3; i < call.inputs.size(); ++i) {
-    if (call.inputs[i] == types.State()) continue;
+    if (call.inputs[i] == StateLike(states)) continue;
     return Rejected(call, names, fmt::format("{} is not (samples, channels)", names[i]));
   }
   return Status::Ok();
@@ -90,7 +85,7 @@ ir::SbpSignature BySamples(const ir::OpCall& call, std::initializer_list<int> we
 
 // A product with weight for each element, and some operations for each gate.
 int64_t FlopsOf(const TensorType& x, const Layer& layer) {
-  return x.shape.num_elements() * (2 * LayerTypes(x, layer).hidden + 16);
+  return x.shape.num_elements() * (2 * StatesOf(x, layer).shape.dim(2) + 16);
 }
 
 ir::Value* Slice(ir::Builder& builder, ir::Value* sequence, int64_t start, int64_t size) {
@@ -205,14 +200,6 @@ Status CheckGradient(const ir::OpCall& call, const InputNames& names, const Laye
   return Status::Ok();
 }
 
-// (B, T, rows x H) and (B, H) from dh's (B, T, H).
-TensorType SequenceLike(const TensorType& dh, int64_t rows) {
-  return {dh.dtype, WithLastDim(dh.shape, rows * dh.shape.dim(2))};
-}
-TensorType StateLike(const TensorType& dh) {
-  return {dh.dtype, {dh.shape.dim(0), dh.shape.dim(2)}};
-}
-
 ir::OpDef Lstm() {
   ir::OpDef op = LayerOp(kLstm, 3);
   op.doc =
@@ -221,8 +208,8 @@ ir::OpDef Lstm() {
       "tanh(g), sigmoid(o), (B, T, 4 H), which the gradient reads.";
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckLayer(call, kLstm));
-    const LayerTypes types(call.inputs[0], kLstm);
-    return Types{types.Sequence(), types.Sequence(), types.Sequence(4)};
+    const TensorType states = StatesOf(call.inputs[0], kLstm);
+    return Types{states, states, SequenceLike(states, 4)};
   };
   op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context, 2));
@@ -281,8 +268,8 @@ ir::OpDef Gru() {
       "(B, T, 4 H), which the gradient reads.";
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckLayer(call, kGru));
-    const LayerTypes types(call.inputs[0], kGru);
-    return Types{types.Sequence(), types.Sequence(4)};
+    const TensorType states = StatesOf(call.inputs[0], kGru);
+    return Types{states, SequenceLike(states, 4)};
   };
   op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context));
