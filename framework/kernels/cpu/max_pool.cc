@@ -26,8 +26,9 @@ struct Maxima {
 };
 
 // The candidates of a row of windows for its largest elements.
+template <typename T>
 struct Candidates {
-  const float* values;
+  const T* values;
   const int32_t* indices;
   int32_t first_index;  // is added to the others
 
@@ -35,7 +36,7 @@ struct Candidates {
   // largest so far; padding, -infinity, never does.
   template <bool kWithIndices>
   ZG_INLINE void Take(int64_t j, float* largest, int32_t* index) const {
-    const float value = values[j];
+    const float value = ToF32(values[j]);
     const bool replaces = (value > *largest) | (value != value);
     *largest = replaces ? value : *largest;
     if constexpr (kWithIndices) *index = replaces ? first_index + indices[j] : *index;
@@ -53,35 +54,39 @@ ZG_INLINE void Reduce(int64_t begin, int64_t end, const At& at, int64_t width, M
   }
   // Three at a time stay in registers; it does not matter if the last ones are taken again.
   for (int64_t i = begin; i < end; i += 3) {
-    const Candidates a = at(i);
-    const Candidates b = at(std::min(i + 1, end - 1));
-    const Candidates c = at(std::min(i + 2, end - 1));
+    const auto a = at(i);
+    const auto b = at(std::min(i + 1, end - 1));
+    const auto c = at(std::min(i + 2, end - 1));
     ZG_INDEPENDENT
     for (int64_t j = 0; j < width; ++j) {
       float largest = i == begin ? kLowest : values[j];
       int32_t index = i == begin || !kWithIndices ? -1 : indices[j];
-      a.Take<kWithIndices>(j, &largest, &index);
-      b.Take<kWithIndices>(j, &largest, &index);
-      c.Take<kWithIndices>(j, &largest, &index);
+      a.template Take<kWithIndices>(j, &largest, &index);
+      b.template Take<kWithIndices>(j, &largest, &index);
+      c.template Take<kWithIndices>(j, &largest, &index);
       values[j] = largest;
       if constexpr (kWithIndices) indices[j] = index;
     }
   }
 }
 
-// The largest elements of the windows of a plane, by rows of windows. Each row of x is reduced
-// along the windows' columns, then their rows are: neighbouring windows share the first step, and
-// the order of a window's elements stays, so that the same one counts.
+// The largest elements of the windows of a plane, by rows of windows.
+//
+// Without indices the rows of x in a row of windows are reduced to one, and that along the columns.
+// With indices it is the other way around, so that a window's elements keep their order and the same
+// one of equal ones counts: each row of x is reduced along the columns, then its neighbours are.
 //
 // Loops run over the windows of a row. They read neighbouring elements because a row is split: part
-// p has the columns p, p + stride, ... of the padded row, where the padding is -infinity.
+// p has the columns p, p + stride, ... of the padded row, where the padding is -infinity. All are
+// whole vectors: what is behind the last window is not used.
 class WindowMaxima {
  public:
   // The arrays of a thread.
   struct Scratch {
-    float* parts;
-    Maxima held;  // of the rows of x that are in a window, (held_, width_)
-    Maxima row;   // (width_)
+    float* padded;  // a row of x, (stride * size_)
+    float* parts;   // (num_parts_ * size_), and a vector
+    Maxima held;    // of the rows of x that are in a window, (held_, width_)
+    Maxima row;     // (width_)
   };
 
   explicit WindowMaxima(const PoolShape& shape)
@@ -90,31 +95,31 @@ class WindowMaxima {
         width_(WholeLanes(shape.out[1])) {
     if (is_plain_) return;
     const int64_t stride = shape.stride[1];
-    const int64_t padding = shape.padding[1];
     const int64_t reach = (shape.kernel[1] - 1) * shape.dilation[1];
     held_ = std::min(shape.in[0], (shape.kernel[0] - 1) * shape.dilation[0] + 1);
-    const int64_t size = width_ + reach / stride;
-    for (int64_t p = 0; p < std::min(stride, reach + 1); ++p) {
-      const int64_t before = p < padding ? (padding - p + stride - 1) / stride : 0;
-      const int64_t column = p + before * stride - padding;
-      const int64_t inside = (shape.in[1] - column + stride - 1) / stride;
-      parts_.push_back({column, std::min(size - before, inside), p * size + before});
-      for (int64_t i = 0; i < size; ++i) {
-        columns_.push_back(static_cast<int32_t>(p + i * stride - padding));
+    size_ = WholeLanes(shape.out[1] + reach / stride);
+    num_parts_ = std::min(stride, reach + 1);
+    for (int64_t p = 0; p < num_parts_; ++p) {
+      for (int64_t i = 0; i < size_; ++i) {
+        columns_.push_back(static_cast<int32_t>(p + i * stride - shape.padding[1]));
       }
     }
+    columns_.resize(columns_.size() + kLanes);
     for (int64_t l = 0; l <= reach; l += shape.dilation[1]) {
-      taps_.push_back(l % stride * size + l / stride);
+      taps_.push_back(l % stride * size_ + l / stride);
     }
   }
 
   // Floats and indices have the same size.
-  int64_t scratch_floats() const { return parts_size() + 2 * (held_ + 1) * width_; }
+  int64_t scratch_floats() const { return borders() + 2 * (held_ + 1) * width_; }
   Scratch MakeScratch(float* workspace) const {
-    std::fill_n(workspace, parts_size(), kLowest);
-    float* const values = workspace + parts_size();
+    std::fill_n(workspace, borders(), kLowest);
+    float* const values = workspace + borders();
     auto* const indices = reinterpret_cast<int32_t*>(values + (held_ + 1) * width_);
-    return {workspace, {values, indices}, {values + held_ * width_, indices + held_ * width_}};
+    return {workspace,
+            workspace + shape_.stride[1] * size_,
+            {values, indices},
+            {values + held_ * width_, indices + held_ * width_}};
   }
 
   // Calls visit(i) for each row of windows, when scratch.row has its maxima.
@@ -122,72 +127,114 @@ class WindowMaxima {
   ZG_INLINE void ForEachRow(const T* x, const Scratch& scratch, const Visit& visit) const {
     int64_t next = 0;  // the first row of x that is not reduced yet
     for (int64_t i = 0; i < shape_.out[0]; ++i) {
-      if (!is_plain_) {
-        ReduceRows<kWithIndices>(x, i, scratch, &next);
+      if (is_plain_) {
+        Look<kWithIndices>(x, i, scratch.row);
       } else if constexpr (kWithIndices) {
-        std::fill_n(scratch.row.indices, width_, -1);
+        ReduceColumnsFirst(x, i, scratch, &next);
       } else {
-        for (int64_t j = 0; j < shape_.out[1]; ++j) {
-          scratch.row.values[j] = shape_.LargestOf(x, i, j).value;
-        }
+        ReduceRowsFirst(x, i, scratch);
       }
       visit(i);
     }
   }
 
  private:
-  struct Part {
-    int64_t column;  // its first column inside of x
-    int64_t count;   // how many are; may be negative
-    int64_t offset;  // of the first of them among the parts
+  // What ReduceColumnsFirst and ReduceRowsFirst find outside of x.
+  int64_t borders() const {
+    return is_plain_ ? 0 : (shape_.stride[1] + num_parts_) * size_ + kLanes;
+  }
+
+  // The rows of x in row i of windows: `step` apart from `first` on, numbers [begin, end) of which
+  // are inside.
+  struct Rows {
+    int64_t first, step, begin, end;
   };
+  Rows RowsOf(int64_t i) const {
+    const int64_t first = i * shape_.stride[0] - shape_.padding[0];
+    const int64_t step = shape_.dilation[0];
+    return {first, step, first < 0 ? (-first + step - 1) / step : 0,
+            std::min(shape_.kernel[0], (shape_.in[0] - first + step - 1) / step)};
+  }
+  // The columns of x that have a place in the padded row.
+  int64_t columns_inside() const {
+    return std::min(shape_.in[1], shape_.stride[1] * size_ - shape_.padding[1]);
+  }
 
-  int64_t parts_size() const { return static_cast<int64_t>(columns_.size()); }
-
-  template <typename T>
-  ZG_INLINE void Split(const T* row, int64_t stride, float* parts) const {
-    for (const Part& part : parts_) {
-      const T* const from = row + part.column;
-      float* const to = parts + part.offset;
-      const int64_t count = part.count;
-      ZG_INDEPENDENT
-      for (int64_t i = 0; i < count; ++i) to[i] = ToF32(from[i * stride]);
+  template <bool kWithIndices, typename T>
+  void Look(const T* x, int64_t i, Maxima row) const {
+    for (int64_t j = 0; j < shape_.out[1]; ++j) {
+      if constexpr (kWithIndices) row.indices[j] = -1;
+      if constexpr (!kWithIndices) row.values[j] = shape_.LargestOf(x, i, j).value;
     }
   }
+
+  ZG_INLINE void Split(const float* padded, float* parts) const {
+    const int64_t stride = shape_.stride[1];
+    if (stride == 2 && num_parts_ == 2) {  // both in one loop, which is faster
+      float* const odd = parts + size_;
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < size_; ++i) {
+        parts[i] = padded[2 * i];
+        odd[i] = padded[2 * i + 1];
+      }
+      return;
+    }
+    for (int64_t p = 0; p < num_parts_; ++p) {
+      float* const part = parts + p * size_;
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < size_; ++i) part[i] = padded[i * stride + p];
+    }
+  }
+  // Of the row in scratch.padded, along the columns.
+  template <bool kWithIndices>
+  ZG_INLINE void ReduceColumns(const Scratch& scratch, Maxima maxima) const {
+    const bool is_whole = shape_.stride[1] == 1;
+    if (!is_whole) Split(scratch.padded, scratch.parts);
+    const float* const parts = is_whole ? scratch.padded : scratch.parts;
+    Reduce<kWithIndices>(
+        0, static_cast<int64_t>(taps_.size()),
+        [&](int64_t tap) __attribute__((always_inline)) {
+          return Candidates<float>{parts + taps_[tap], columns_.data() + taps_[tap], 0};
+        },
+        width_, maxima);
+  }
+
   template <typename T>
-  ZG_INLINE void Split(const T* row, float* parts) const {
-    if (shape_.stride[1] == 1) return Split(row, 1, parts);
-    if (shape_.stride[1] == 2) return Split(row, 2, parts);  // faster when it is a constant
-    Split(row, shape_.stride[1], parts);
+  ZG_INLINE void ReduceRowsFirst(const T* x, int64_t i, const Scratch& scratch) const {
+    const Rows rows = RowsOf(i);
+    Reduce<false>(
+        rows.begin, rows.end,
+        [&](int64_t tap) __attribute__((always_inline)) {
+          return Candidates<T>{x + (rows.first + tap * rows.step) * shape_.in[1], nullptr, 0};
+        },
+        columns_inside(), Maxima{scratch.padded + shape_.padding[1], nullptr});
+    ReduceColumns<false>(scratch, scratch.row);
   }
 
   ZG_INLINE Maxima HeldOf(int64_t row, const Scratch& scratch) const {
     const int64_t at = row % held_ * width_;
     return {scratch.held.values + at, scratch.held.indices + at};
   }
-
-  // For row i of windows.
-  template <bool kWithIndices, typename T>
-  ZG_INLINE void ReduceRows(const T* x, int64_t i, const Scratch& scratch, int64_t* next) const {
-    const int64_t first = i * shape_.stride[0] - shape_.padding[0];
-    const int64_t step = shape_.dilation[0];
-    const int64_t begin = first < 0 ? (-first + step - 1) / step : 0;
-    const int64_t end = std::min(shape_.kernel[0], (shape_.in[0] - first + step - 1) / step);
-    for (*next = std::max(*next, first); *next <= first + (end - 1) * step; ++*next) {
-      Split(x + *next * shape_.in[1], scratch.parts);
-      Reduce<kWithIndices>(
-          0, static_cast<int64_t>(taps_.size()),
-          [&](int64_t tap) __attribute__((always_inline)) {
-            return Candidates{scratch.parts + taps_[tap], columns_.data() + taps_[tap], 0};
-          },
-          width_, HeldOf(*next, scratch));
+  template <typename T>
+  ZG_INLINE void ReduceColumnsFirst(const T* x, int64_t i, const Scratch& scratch,
+                                    int64_t* next) const {
+    const Rows rows = RowsOf(i);
+    const int64_t columns = columns_inside();
+    float* const inside = scratch.padded + shape_.padding[1];
+    for (*next = std::max(*next, rows.first); *next <= rows.first + (rows.end - 1) * rows.step;
+         ++*next) {
+      const T* const row = x + *next * shape_.in[1];
+      ZG_INDEPENDENT
+      for (int64_t j = 0; j < columns; ++j) inside[j] = ToF32(row[j]);
+      ReduceColumns<true>(scratch, HeldOf(*next, scratch));
     }
-    Reduce<kWithIndices>(
-        begin, end,
+    Reduce<true>(
+        rows.begin, rows.end,
         [&](int64_t tap) __attribute__((always_inline)) {
-          const int64_t row = first + tap * step;
+          const int64_t row = rows.first + tap * rows.step;
           const Maxima held = HeldOf(row, scratch);
-          return Candidates{held.values, held.indices, static_cast<int32_t>(row * shape_.in[1])};
+          return Candidates<float>{held.values, held.indices,
+                                   static_cast<int32_t>(row * shape_.in[1])};
         },
         width_, scratch.row);
   }
@@ -196,7 +243,8 @@ class WindowMaxima {
   const bool is_plain_;  // narrow, or with indices beyond int32_t: goes window by window
   const int64_t width_;  // windows in a row, in whole vectors
   int64_t held_ = 0;
-  std::vector<Part> parts_;
+  int64_t size_ = 0;  // of a part
+  int64_t num_parts_ = 0;
   std::vector<int32_t> columns_;  // of all parts
   std::vector<int64_t> taps_;     // where the windows' columns begin among the parts
 };
@@ -283,13 +331,17 @@ class MaxPool2d : public Kernel {
             const T* const row = dy + i * columns;
             for (int64_t j = 0; j < columns; ++j) {
               int64_t index = indices[j];
-              // Which of many -infinities is the first, is rarely asked.
-              if (index < 0) index = shape_.LargestOf(x, i, j).index;
+              if (index < 0) index = LookForIndex(x, i, j);
               if (index < 0) continue;  // a dilated window may be entirely outside
               sums[index] += ToF32(row[j]);
             }
           });
     });
+  }
+  // Which of many -infinities is the first, is rarely asked.
+  template <typename T>
+  __attribute__((noinline)) int64_t LookForIndex(const T* x, int64_t i, int64_t j) const {
+    return shape_.LargestOf(x, i, j).index;
   }
 
   const DType dtype_;
