@@ -141,10 +141,27 @@ TEST_P(GemmTest, RowsDoNotDependOnTheSizes) {
         return Multiply(method(), {m, n, k, false, transpose_b, dtype()}, a, b, bias.data());
       };
       const std::vector<float> all = multiply(300);
-      for (const int64_t m : {1, 5, 20, 48, 64, 65}) {
+      for (const int64_t m : {1, 5, 8, 20, 48, 64, 65}) {
         SCOPED_TRACE(::testing::Message() << m << " rows of " << k << ", " << transpose_b);
         ExpectSameBits(multiply(m), std::vector<float>(all.begin(), all.begin() + m * n));
       }
+    }
+  }
+}
+
+// Few rows go through the whole of long columns before the next ones, or through some of it.
+TEST_P(GemmTest, FewRowsOfLongColumnsHaveTheBitsOfMany) {
+  const int64_t n = 35, k = 4102, many = 66;
+  const std::vector<float> a = Random(many * k, 1);
+  const std::vector<float> b = Random(n * k, 2);
+  for (const bool transpose_b : {false, true}) {
+    const auto multiply = [&](int64_t m) {
+      return Multiply(method(), {m, n, k, false, transpose_b, dtype()}, a, b, nullptr);
+    };
+    const std::vector<float> all = multiply(many);
+    for (const int64_t m : {1, 7, 8, 9}) {
+      SCOPED_TRACE(::testing::Message() << m << " rows, " << transpose_b);
+      ExpectSameBits(multiply(m), std::vector<float>(all.begin(), all.begin() + m * n));
     }
   }
 }

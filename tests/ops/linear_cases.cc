@@ -281,6 +281,7 @@ FamilyCases LinearCases() {
   AddBench("gpt", 2048, 1536, 384, &family.bench);
   AddBench("gpt", 2048, 384, 256, &family.bench);
   AddBench("token", 1, 768, 3072, &family.bench);
+  AddBench("tokens", 8, 768, 3072, &family.bench);
   AddBench("recipe", 20, 2000, 2000, &family.bench);
   family.bench.push_back(Sized("linear_grad_bias", "wide", {F32({2048, 1536})}));
   return family;

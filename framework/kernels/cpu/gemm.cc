@@ -26,7 +26,11 @@ constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
 // Columns of a product in parts, whose sums take as many blocks of the scratch.
 constexpr int64_t kPartedColumns = 512;
 
+// Rows of B that are read side by side in place. For one tile of rows of A the memory is the limit,
+// which gives most when a few long rows are read.
 constexpr int64_t kFewRowsDepth = 48;
+constexpr int64_t kLongRowsDepth = 8;
+constexpr int64_t kLongRow = 256;
 
 // Products with B's columns in place: A is packed this deep, or whole in 16 bits, with so many
 // floats at most. So it stays in the second-level cache.
@@ -113,7 +117,7 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
   } else {
     block_m_ = RoundUp(sizes.m, kTileRows);
     block_n_ = kMaxPanelWidth;
-    block_k_ = EvenBlock(sizes.k, kFewRowsDepth, 1);
+    block_k_ = EvenBlock(sizes.k, reads_long_rows() ? kLongRowsDepth : kFewRowsDepth, 1);
   }
   depths_ = Depths();
 }
@@ -122,6 +126,8 @@ bool Gemm::is_bound_by_stores() const {
   return sizes_.k <= kShortDepth && sizes_.m * sizes_.n * SizeOf(sizes_.dtype) >=
                                         (is_f32() ? kStreamedBytes : kStreamedHalfBytes);
 }
+
+bool Gemm::reads_long_rows() const { return sizes_.m <= kTileRows && sizes_.n >= kLongRow; }
 
 bool Gemm::runs_many_rows() const {
   return sizes_.m > kFewRows || sizes_.parts.count > 1 || sizes_.packed_b;
@@ -365,8 +371,10 @@ void Gemm::RunRowsInPlace(const GemmOperand& b, int64_t column, int64_t k, float
   } else {
     tile.b = rows + column;
     tile.b_stride = b.stride;
-    tile.next_b = rows + tile.depth * (b.stride + column);
-    tile.next_b_lines = CeilDiv(product.width * tile.depth, kLineFloats * sizes_.m);
+    if (!reads_long_rows()) {
+      tile.next_b = rows + tile.depth * (b.stride + column);
+      tile.next_b_lines = CeilDiv(product.width * tile.depth, kLineFloats * sizes_.m);
+    }
   }
   MultiplyPanel<ComputeTile>(product);
 }

@@ -65,6 +65,17 @@ struct ColumnsProduct {
   int64_t c_stride = 0;
   const float* start = nullptr;
   bool continues = false;  // only if operands are in f32
+
+  // Its columns from `column` on; B is of T.
+  template <typename T>
+  ColumnsProduct From(int64_t column) const {
+    ColumnsProduct rest = *this;
+    rest.b.data = static_cast<const T*>(b.data) + column * b.stride;
+    rest.b.count -= column;
+    rest.c += column;
+    if (start != nullptr) rest.start += column;
+    return rest;
+  }
 };
 
 // Rounds to `kDType` like ConvertFloats.

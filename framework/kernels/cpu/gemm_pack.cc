@@ -13,12 +13,6 @@ namespace {
 
 static_assert(kPanelUnit == kLanes && kTileRows == kLanes / 2);
 
-// Else the compiler computes the addresses of all rows before a loop, more than there are registers.
-ZG_INLINE int64_t KeepInRegister(int64_t stride) {
-  asm("" : "+r"(stride));
-  return stride;
-}
-
 // Copies sixteen columns of a panel from sixteen columns of b; prefetches what lies `next` elements
 // ahead meanwhile.
 template <typename T>
@@ -27,14 +21,7 @@ ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t next, int64_
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kLanes];
-    const T* row = b + k;
-    const int64_t step = KeepInRegister(stride);
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i, row += step) {
-      __builtin_prefetch(row + next);
-      rows[i] = LoadLanes(row);
-    }
-    Transpose(rows);
+    LoadTransposed(b + k, stride, next, rows);
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) StoreLanes(rows[i], strip + (k + i) * width);
   }

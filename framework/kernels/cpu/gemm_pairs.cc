@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "framework/base/instruction_set.h"
+#include "framework/kernels/cpu/gemm_columns.h"
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/kernels/cpu/gemm_panels.h"
 #include "framework/kernels/cpu/lanes.h"
@@ -135,8 +136,11 @@ void Multiply(const BlockProduct& product) {
 }
 
 void MultiplyColumns(const ColumnsProduct& product) {
-  MultiplyShortPanels<ComputePairTile>(product, 2, /*packing_prefetches=*/true,
-                                       PackTransposedPanelPairs);
+  const StoredBlock& b = product.b;
+  const int64_t done =
+      ArePairs(b.stride, b.depth) ? MultiplyColumnsInRegisters(product, /*are_pairs=*/true) : 0;
+  MultiplyShortPanels<ComputePairTile>(product.From<BFloat16>(done), 2,
+                                       /*packing_prefetches=*/true, PackTransposedPanelPairs);
 }
 
 constexpr GemmMethod MakePairMethod() {

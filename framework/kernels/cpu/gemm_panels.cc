@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "framework/kernels/cpu/gemm_columns.h"
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/tensor/half.h"
 
@@ -31,9 +32,12 @@ void PackB(const StoredBlock& block, float* panels) {
 
 template <typename T>
 void MultiplyColumns(const ColumnsProduct& product) {
+  const int64_t done =
+      std::is_same_v<T, float> ? MultiplyColumnsInRegisters(product, /*are_pairs=*/false) : 0;
   // By whichever takes longer.
   const bool packing_prefetches = product.rows < kTileRows;
-  MultiplyShortPanels<ComputeTile>(product, 1, packing_prefetches, PackTransposedPanels<T>);
+  MultiplyShortPanels<ComputeTile>(product.From<T>(done), 1, packing_prefetches,
+                                   PackTransposedPanels<T>);
 }
 
 void Multiply(const BlockProduct& product) { MultiplyPanels<ComputeTile>(product, product.depth); }

@@ -23,8 +23,7 @@ using Floats = hn::CappedTag<float, kPanelUnit>;
 using FloatVector = hn::Vec<Floats>;
 
 constexpr int kLanesPerVector = static_cast<int>(hn::MaxLanes(Floats()));
-constexpr int64_t kPrefetchDepth = 16;  // distance in k at which B is prefetched into the
-                                        // first-level cache
+constexpr int64_t kPrefetchDepth = 16;  // distance in k at which B is prefetched
 
 // a * b + c with one rounding, for one element, if the processor has no such instruction.
 HWY_INLINE float FusedMultiplyAdd(float a, float b, float c) {
@@ -68,10 +67,48 @@ void AddEarlier(const GemmTile& tile, int rows, int64_t stride, float* sums) {
   }
 }
 
+// Into the second-level cache: rows of a stored matrix that are a power of two apart would soon
+// displace each other in the first.
+HWY_INLINE void PrefetchFarAhead(const float* b) {
+  __builtin_prefetch(b, /*rw=*/0, /*locality=*/2);
+}
+
 HWY_INLINE void PrefetchColumns(const NextColumns& columns, int64_t row) {
   const float* column = columns.begin + row * columns.count * columns.stride;
   for (int64_t i = 0; i < columns.count; ++i, column += columns.stride) {
-    for (int64_t k = 0; k < columns.depth; k += kLineFloats) hwy::Prefetch(column + k);
+    for (int64_t k = 0; k < columns.depth; k += kLineFloats) PrefetchFarAhead(column + k);
+  }
+}
+
+// What a tile reads of B: from packed panels, which are in the second-level cache, or in place.
+struct PackedRows {
+  static HWY_INLINE void Prefetch(const float* b) { hwy::Prefetch(b); }
+};
+struct RowsInPlace {
+  static HWY_INLINE void Prefetch(const float* b) { PrefetchFarAhead(b); }
+};
+
+// Adds the products with elements [k, end) of the columns.
+template <typename RowsOfB, int kRows, int kVectors>
+HWY_INLINE void MultiplyRows(const GemmTile& tile, int64_t k, int64_t end,
+                             FloatVector (&sums)[kRows][kVectors]) {
+  const Floats floats;
+  const float* HWY_RESTRICT a = tile.a + k * tile.a_stride;
+  const float* HWY_RESTRICT b = tile.b + k * tile.b_stride;
+  for (; k < end; ++k) {
+    FloatVector row[kVectors];
+    for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(floats, b + v * kLanesPerVector);
+    for (int64_t j = 0; j < kVectors * kLanesPerVector; j += kLineFloats) {
+      RowsOfB::Prefetch(b + kPrefetchDepth * tile.b_stride + j);
+    }
+    for (int i = 0; i < kRows; ++i) {
+      const FloatVector element = hn::Set(floats, a[i]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[i][v] = FusedMultiplyAdd(floats, element, row[v], sums[i][v]);
+      }
+    }
+    a += tile.a_stride;
+    b += tile.b_stride;
   }
 }
 
@@ -117,8 +154,6 @@ HWY_INLINE void Block(const GemmTile& tile) {
     }
   }
 
-  const float* HWY_RESTRICT a = tile.a;
-  const float* HWY_RESTRICT b = tile.b;
   const float* next_b = tile.next_b != nullptr ? tile.next_b : tile.b;
   int64_t k = 0;
   const bool prefetches =
@@ -134,23 +169,12 @@ HWY_INLINE void Block(const GemmTile& tile) {
     }
     if (tile.next_columns.begin != nullptr) PrefetchColumns(tile.next_columns, section);
     const int64_t end = tile.depth * (section + 1) / num_sections;
-    for (; k < end; ++k) {
-      FloatVector row[kVectors];
-      for (int v = 0; v < kVectors; ++v) {
-        row[v] = hn::LoadU(floats, b + v * kLanesPerVector);
-      }
-      for (int64_t j = 0; j < kWidth; j += kLineFloats) {
-        hwy::Prefetch(b + kPrefetchDepth * tile.b_stride + j);
-      }
-      for (int i = 0; i < kRows; ++i) {
-        const FloatVector element = hn::Set(floats, a[i]);
-        for (int v = 0; v < kVectors; ++v) {
-          sums[i][v] = FusedMultiplyAdd(floats, element, row[v], sums[i][v]);
-        }
-      }
-      a += tile.a_stride;
-      b += tile.b_stride;
+    if (tile.b_stride == kWidth) {
+      MultiplyRows<PackedRows>(tile, k, end, sums);
+    } else {
+      MultiplyRows<RowsInPlace>(tile, k, end, sums);
     }
+    k = end;
   }
 
   if (whole && tile.part != nullptr) {

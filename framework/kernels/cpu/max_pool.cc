@@ -139,7 +139,7 @@ class WindowMaxima {
   }
 
  private:
-  // What ReduceColumnsFirst and ReduceRowsFirst find outside of x.
+  // The floats before the values: the padded row and the parts, -infinity where x has nothing.
   int64_t borders() const {
     return is_plain_ ? 0 : (shape_.stride[1] + num_parts_) * size_ + kLanes;
   }
@@ -185,7 +185,7 @@ class WindowMaxima {
       for (int64_t i = 0; i < size_; ++i) part[i] = padded[i * stride + p];
     }
   }
-  // Of the row in scratch.padded, along the columns.
+  // Reduces the row in scratch.padded along the columns.
   template <bool kWithIndices>
   ZG_INLINE void ReduceColumns(const Scratch& scratch, Maxima maxima) const {
     const bool is_whole = shape_.stride[1] == 1;

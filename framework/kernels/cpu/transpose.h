@@ -30,4 +30,25 @@ ZG_INLINE void Transpose(Lanes (&rows)[kLanes]) {
   ExchangeQuarters<1>(rows);
 }
 
+// Else the compiler computes the addresses of all rows before a loop, more than there are registers.
+ZG_INLINE int64_t KeepInRegister(int64_t stride) {
+  asm("" : "+r"(stride));
+  return stride;
+}
+
+// The transpose of sixteen rows of sixteen elements. Meanwhile what lies `ahead` elements ahead is
+// prefetched, into the second-level cache: rows that are a power of two apart would soon displace
+// each other in the first.
+template <typename T>
+ZG_INLINE void LoadTransposed(const T* row, int64_t stride, int64_t ahead,
+                              Lanes (&square)[kLanes]) {
+  const int64_t step = KeepInRegister(stride);
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i, row += step) {
+    __builtin_prefetch(row + ahead, /*rw=*/0, /*locality=*/2);
+    square[i] = LoadLanes(row);
+  }
+  Transpose(square);
+}
+
 }  // namespace zg
