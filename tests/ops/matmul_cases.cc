@@ -89,6 +89,11 @@ FamilyCases MatmulCases() {
       Product("splits of one b", {6, 6, 6}, {6, 6}),
       Product("splits of one a", {6, 6}, {6, 6, 6}),
       Product("splits of two batch dims", {6, 1, 6, 6}, {6, 6, 6}),
+      Product("a vector", {35, 18}, {18, 1}),
+      Product("a vector, a transposed", {18, 35}, {18, 1}, true, false),
+      Product("a vector, b transposed", {35, 18}, {1, 18}, false, true),
+      Product("a vector, both transposed", {18, 35}, {1, 18}, true, true),
+      Product("splits of vectors", {6, 6, 6}, {6, 6, 1}),
   };
   family.rejections = {
       {"matmul",
@@ -107,7 +112,9 @@ FamilyCases MatmulCases() {
   family.large = {Product("a batch", {3, 130, 70}, {3, 70, 90})};
   for (OpCase& large : family.large) large.reference = nullptr;
   family.bench = {Product("heads", {48, 256, 64}, {48, 256, 64}, false, true),
-                  Product("a weight", {8, 256, 384}, {384, 1536})};
+                  Product("a weight", {8, 256, 384}, {384, 1536}),
+                  Product("a vector", {2048, 1024}, {1024, 1}),
+                  Product("a vector, a transposed", {1024, 2048}, {1024, 1}, true, false)};
   return family;
 }
 

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <utility>
 
 #include "framework/kernels/cpu/gemm_shared.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -8,6 +9,24 @@
 namespace zg {
 namespace {
 
+// A product with a vector is that of the vector as a row and the transposed matrix, with the same
+// memory and bits: few rows are multiplied at the speed of the memory.
+bool SwapsFactors(const MatmulBatches& batches) { return batches.n == 1 && batches.m > 1; }
+
+GemmSizes SizesOf(const MatmulBatches& batches, DType dtype) {
+  GemmSizes sizes;
+  sizes.k = batches.k;
+  sizes.dtype = dtype;
+  if (SwapsFactors(batches)) {
+    sizes.m = batches.n, sizes.n = batches.m;
+    sizes.transpose_a = !batches.transpose_b, sizes.transpose_b = !batches.transpose_a;
+  } else {
+    sizes.m = batches.m, sizes.n = batches.n;
+    sizes.transpose_a = batches.transpose_a, sizes.transpose_b = batches.transpose_b;
+  }
+  return sizes;
+}
+
 class Matmul : public Kernel {
  public:
   explicit Matmul(const KernelSpec& spec)
@@ -15,23 +34,23 @@ class Matmul : public Kernel {
         bytes_(SizeOf(spec.outputs[0].dtype)),
         num_ranges_(NumSharingProduct(spec.threads, batches_.count, 1,
                                       batches_.count * batches_.m * batches_.n * batches_.k)),
-        gemm_({batches_.m, batches_.n, batches_.k, batches_.transpose_a, batches_.transpose_b,
-               spec.outputs[0].dtype},
-              shares_batches() ? 1 : spec.threads) {}
+        sizes_(SizesOf(batches_, spec.outputs[0].dtype)),
+        gemm_(sizes_, shares_batches() ? 1 : spec.threads) {}
 
   int64_t workspace_bytes() const override {
     return WorkspaceBytes(num_ranges(), gemm_.workspace_bytes());
   }
 
   Status Run(const KernelArguments& arguments) override {
-    const int64_t a_stride = batches_.transpose_a ? batches_.m : batches_.k;
-    const int64_t b_stride = batches_.transpose_b ? batches_.k : batches_.n;
     const auto run = [&](int64_t begin, int64_t end, int range) {
       for (int64_t batch = begin; batch < end; ++batch) {
-        gemm_.Run({arguments.input<char>(0) + batches_.OffsetOfA(batch) * bytes_, a_stride},
-                  {arguments.input<char>(1) + batches_.OffsetOfB(batch) * bytes_, b_stride},
-                  nullptr, arguments.output<char>(0) + batches_.OffsetOfY(batch) * bytes_,
-                  batches_.n, WorkspaceOf(range, arguments.workspace, gemm_.workspace_bytes()),
+        GemmOperand a = {arguments.input<char>(0) + batches_.OffsetOfA(batch) * bytes_,
+                         batches_.transpose_a ? batches_.m : batches_.k};
+        GemmOperand b = {arguments.input<char>(1) + batches_.OffsetOfB(batch) * bytes_,
+                         batches_.transpose_b ? batches_.k : batches_.n};
+        if (SwapsFactors(batches_)) std::swap(a, b);
+        gemm_.Run(a, b, nullptr, arguments.output<char>(0) + batches_.OffsetOfY(batch) * bytes_,
+                  sizes_.n, WorkspaceOf(range, arguments.workspace, gemm_.workspace_bytes()),
                   shares_batches() ? nullptr : arguments.threads);
       }
     };
@@ -50,6 +69,7 @@ class Matmul : public Kernel {
   const MatmulBatches batches_;
   const int64_t bytes_;
   const int num_ranges_;
+  const GemmSizes sizes_;
   const SharedGemm gemm_;
 };
 
