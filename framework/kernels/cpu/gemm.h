@@ -98,7 +98,7 @@ class Gemm {
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
   bool runs_many_rows() const;
   bool runs_columns() const;
-  bool runs_blocks() const;  // unless it runs columns
+  bool runs_blocks() const;      // unless it runs columns
   bool reads_long_rows() const;  // if it runs neither
   bool is_bound_by_stores() const;
   int64_t run_of_part() const { return sizes_.k / (sizes_.parts.count * sizes_.parts.groups); }

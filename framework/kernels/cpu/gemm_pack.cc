@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/transpose.h"
 #include "framework/tensor/half.h"
 
@@ -46,6 +47,7 @@ ZG_INLINE void SpreadRowsOf(const T* b, int64_t stride, int64_t depth, int64_t c
       float* const out = panels + begin * depth + k * width;
       const int64_t end = std::min(begin + width, columns);
       for (int64_t j = begin; j + kLanes <= end; j += kLanes) {
+        PrefetchDistant(row + kRowsAhead * stride + j);
         StoreLanes(LoadLanes(row + j), out + (j - begin));
       }
       begin += width;
@@ -76,7 +78,7 @@ ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float
     const int64_t step = KeepInRegister(stride);
 #pragma GCC unroll 8
     for (int i = 0; i < kTileRows; ++i, row += step) {
-      __builtin_prefetch(row + kTileRows * step);
+      PrefetchDistant(row + kTileRows * step);
       rows[i] = LoadLanes(row);
     }
     ExchangeQuarters<4>(rows);
@@ -108,11 +110,10 @@ void TransposePieces(const T* a, int64_t stride, int64_t depth, int64_t rows, fl
 constexpr int64_t kColumnGroup = 4 * kTileRows;
 template <int64_t kColumns, typename T>
 ZG_INLINE void CopyPiecesOf(const T* a, int64_t stride, int64_t depth, float* pieces) {
-  constexpr int64_t kAhead = 8;
   for (int64_t k = 0; k < depth; ++k) {
     const T* const row = a + k * stride;
     for (int64_t i = 0; i < kColumns; i += kLanes) {  // two pieces
-      __builtin_prefetch(row + kAhead * stride + i);
+      PrefetchDistant(row + kRowsAhead * stride + i);
       float both[kLanes];
       StoreLanes(LoadLanes(row + i), both);
       float* const target = pieces + i * depth + k * kTileRows;

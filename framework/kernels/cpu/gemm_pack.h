@@ -15,6 +15,9 @@ constexpr int64_t PanelWidth(int64_t columns) {
   return (units == 4 ? 2 : units < 3 ? units : 3) * kPanelUnit;
 }
 
+// Rows that lie across a packed block are prefetched so many rows ahead.
+inline constexpr int64_t kRowsAhead = 8;
+
 // T is float, BFloat16 or Float16.
 
 // Packs a block of B, panel after panel, with zeros in the columns that pad the last panel. The

@@ -11,6 +11,7 @@
 #include "framework/kernels/cpu/gemm_panels.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 
 namespace zg {
 namespace {
@@ -182,6 +183,8 @@ ZG_PAIRS void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, i
       width = PanelWidth(columns - first);
       float* const row = panels + first * NumPairs(depth) + pair * width;
       for (int64_t j = 0; j < width; j += kLanes) {
+        PrefetchDistant(rows.low + kRowsAhead * stride + first + j);
+        PrefetchDistant(rows.low + (kRowsAhead + 1) * stride + first + j);
         const LaneBits pairs = rows.Load(first + j, columns);
         std::memcpy(row + j, &pairs, sizeof(pairs));
       }

@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include "framework/base/instruction_set.h"
+#include "framework/kernels/cpu/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace zg::HWY_NAMESPACE {
@@ -67,16 +68,10 @@ void AddEarlier(const GemmTile& tile, int rows, int64_t stride, float* sums) {
   }
 }
 
-// Into the second-level cache: rows of a stored matrix that are a power of two apart would soon
-// displace each other in the first.
-HWY_INLINE void PrefetchFarAhead(const float* b) {
-  __builtin_prefetch(b, /*rw=*/0, /*locality=*/2);
-}
-
 HWY_INLINE void PrefetchColumns(const NextColumns& columns, int64_t row) {
   const float* column = columns.begin + row * columns.count * columns.stride;
   for (int64_t i = 0; i < columns.count; ++i, column += columns.stride) {
-    for (int64_t k = 0; k < columns.depth; k += kLineFloats) PrefetchFarAhead(column + k);
+    for (int64_t k = 0; k < columns.depth; k += kLineFloats) PrefetchDistant(column + k);
   }
 }
 
@@ -85,7 +80,7 @@ struct PackedRows {
   static HWY_INLINE void Prefetch(const float* b) { hwy::Prefetch(b); }
 };
 struct RowsInPlace {
-  static HWY_INLINE void Prefetch(const float* b) { PrefetchFarAhead(b); }
+  static HWY_INLINE void Prefetch(const float* b) { PrefetchDistant(b); }
 };
 
 // Adds the products with elements [k, end) of the columns.

@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/math/vector_math.h"
 
 namespace zg {
@@ -27,14 +28,11 @@ float SoftmaxRow(float scale, int64_t keys, float* row) {
   return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(scale, keys, row); });
 }
 
-// Into the second-level cache: the rows of a head are far apart, often by a power of two.
 void PrefetchRows(const HeadInput& head, int64_t begin, int64_t count, int64_t bytes) {
   constexpr int64_t kLineBytes = 64;
   for (int64_t i = begin; i < std::min(begin + count, head.positions); ++i) {
     const auto* const row = static_cast<const char*>(head.At(i));
-    for (int64_t at = 0; at < bytes; at += kLineBytes) {
-      __builtin_prefetch(row + at, /*rw=*/0, /*locality=*/2);
-    }
+    for (int64_t at = 0; at < bytes; at += kLineBytes) PrefetchDistant(row + at);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/kernels/cpu/lanes.h"
+#include "framework/kernels/cpu/prefetch.h"
 
 namespace zg {
 
@@ -37,15 +38,14 @@ ZG_INLINE int64_t KeepInRegister(int64_t stride) {
 }
 
 // The transpose of sixteen rows of sixteen elements. Meanwhile what lies `ahead` elements ahead is
-// prefetched, into the second-level cache: rows that are a power of two apart would soon displace
-// each other in the first.
+// prefetched.
 template <typename T>
 ZG_INLINE void LoadTransposed(const T* row, int64_t stride, int64_t ahead,
                               Lanes (&square)[kLanes]) {
   const int64_t step = KeepInRegister(stride);
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i, row += step) {
-    __builtin_prefetch(row + ahead, /*rw=*/0, /*locality=*/2);
+    PrefetchDistant(row + ahead);
     square[i] = LoadLanes(row);
   }
   Transpose(square);
