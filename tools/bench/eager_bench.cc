@@ -42,11 +42,12 @@ Status Run(Job& job, const Flags& flags) {
   graph.train(optimizer, [&](Inputs& in) {
     return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
   });
-  graph.config() = job.options().compile;
-  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                      make_trainer(graph, job.communicator()));
+  const std::unique_ptr<Trainer> trainer = make_trainer(job, graph);
 
-  Eager eager{{1, /*training=*/true}};
+  EagerOptions options;
+  options.training = true;
+  options.threads = job.options().threads;
+  Eager eager(options);
   models::Gpt same(config);
   const Tensor tokens = eager.i64(shape, x);
   const Tensor targets = eager.i64(shape, y);

@@ -41,9 +41,7 @@ Status Run(Job& job, const Flags& flags) {
   graph.eval("whole", [&](Inputs& in) {
     return model(in.i64("x", {1, config.context}, Sbp::B()));
   });
-  graph.config() = job.options().compile;
-  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                      make_trainer(graph, job.communicator()));
+  const std::unique_ptr<Trainer> trainer = make_trainer(job, graph);
   std::vector<int64_t> text(config.context);
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<int64_t>(i * 7 % 251);
   const auto print = [&](const std::string& line) {

@@ -10,6 +10,8 @@ namespace {
 // The approximate cost of packing an element, in multiplications: each part packs its own rows of A
 // and columns of B.
 constexpr int64_t kPacking = 16;
+// The cost of reading an element of B, likewise: what few rows wait for.
+constexpr int64_t kReading = 8;
 constexpr int64_t kColumnUnit = 32;  // a cache line of 16-bit numbers
 
 struct Grid {
@@ -52,7 +54,8 @@ SharedGemm::SharedGemm(const GemmSizes& sizes, const GemmMethod& method, int thr
   const int64_t rows = CeilDiv(sizes.m, method.row_unit);
   const int64_t columns = CeilDiv(sizes.n, column_unit);
   Grid grid;
-  for (int num_parts = NumSharingProduct(threads, rows * columns, 1, sizes.m * sizes.n * sizes.k);
+  const int64_t work = (sizes.m + kReading) * sizes.n * sizes.k;
+  for (int num_parts = NumSharingProduct(threads, rows * columns, 1, work);
        num_parts > 1 && grid.rows == 0; --num_parts) {
     grid = BestGrid(num_parts, rows, method.row_unit, columns, column_unit);
   }
