@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/gemm_pack.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/tensor/half.h"
 
@@ -14,6 +16,45 @@ namespace {
 constexpr int64_t kColumns = 512;
 
 int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
+
+// Whether the weights of a result channel lie one behind the other.
+bool AreRuns(const WeightStrides& strides, const std::vector<int64_t>& taps) {
+  for (size_t tap = 0; tap < taps.size(); ++tap) {
+    if (taps[tap] != static_cast<int64_t>(tap)) return false;
+  }
+  return strides.by_source == static_cast<int64_t>(taps.size());
+}
+
+// Packs the weights [begin, end), counted by source channel and tap, of up to kTileRows result
+// channels.
+template <typename T>
+void PackPiece(const T* weights, const WeightStrides& strides, const std::vector<int64_t>& taps,
+               int64_t begin, int64_t end, int64_t rows, float* piece) {
+  if (AreRuns(strides, taps)) {
+    return PackPieces(weights + begin, strides.by_result, end - begin, rows, piece);
+  }
+  const auto num_taps = static_cast<int64_t>(taps.size());
+  const int64_t extent = (rows - 1) * strides.by_result + num_taps;  // of a source channel
+  int64_t channel = begin / num_taps;
+  int64_t tap = begin % num_taps;
+  for (int64_t k = begin; k < end; ++k, piece += kTileRows) {
+    const T* const of_channel = weights + channel * strides.by_source;
+    if (tap == 0) {
+      constexpr int64_t kLine = 64 / sizeof(T);
+      const T* const ahead = of_channel + kRowsAhead * strides.by_source;
+      for (int64_t i = 0; i < extent; i += kLine) PrefetchDistant(ahead + i);
+    }
+    const T* const from = of_channel + taps[tap];
+    if (rows == kTileRows) {
+      for (int64_t r = 0; r < kTileRows; ++r) piece[r] = ToF32(from[r * strides.by_result]);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) piece[r] = ToF32(from[r * strides.by_result]);
+    }
+    if (++tap < num_taps) continue;
+    tap = 0;
+    ++channel;
+  }
+}
 
 }  // namespace
 
@@ -93,24 +134,13 @@ void WindowProduct::PackRows(const void* weights_of_group, int64_t first_row, in
     float* of_phase = packed;
     for (size_t i = 0; i < matrices_.size(); of_phase += padded_rows() * depth(i), ++i) {
       const std::vector<int64_t>& taps = windows_.phases[i].taps;
-      const auto num_taps = static_cast<int64_t>(taps.size());
       const int64_t block = IndexedBlockDepth(depth(i));
       for (int64_t begin = 0; begin < depth(i); begin += block) {
         const int64_t end = std::min(begin + block, depth(i));
         for (int64_t row = first_row; row < end_row; row += kTileRows) {
           const int64_t rows = std::min(kTileRows, sizes_.result_channels - row);
-          const T* const first = weights + row * sizes_.weight.by_result;
-          float* to = of_phase + padded_rows() * begin + row * (end - begin);
-          int64_t channel = begin / num_taps;
-          int64_t tap = begin % num_taps;
-          for (int64_t k = begin; k < end; ++k, to += kTileRows) {
-            const T* const from = first + channel * sizes_.weight.by_source + taps[tap];
-            for (int64_t r = 0; r < rows; ++r) to[r] = ToF32(from[r * sizes_.weight.by_result]);
-            std::fill(to + rows, to + kTileRows, 0.0f);
-            if (++tap < num_taps) continue;
-            tap = 0;
-            ++channel;
-          }
+          PackPiece(weights + row * sizes_.weight.by_result, sizes_.weight, taps, begin, end, rows,
+                    of_phase + padded_rows() * begin + row * (end - begin));
         }
       }
     }
