@@ -9,9 +9,13 @@
 
 namespace zg {
 
-// Multiplies the first columns of a product as ComputeTile does, or ComputePairTile if `are_pairs`:
-// `product.b` has pairs of bf16 that begin at whole pairs. Returns how many columns: whole
-// vectors of them, none if the processor or the number of rows is another one.
-int64_t MultiplyColumnsInRegisters(const ColumnsProduct& product, bool are_pairs);
+// Multiplies the first columns of a product, of which B has elements of T (float, BFloat16 or
+// Float16), as ComputeTile does. Returns how many columns: whole vectors of them, but none without
+// AVX-512, and none of a product with more rows than a tile.
+template <typename T>
+int64_t MultiplyColumnsInRegisters(const ColumnsProduct& product);
+
+// The same as ComputePairTile does; columns of bf16 begin and end at whole pairs.
+int64_t MultiplyPairColumnsInRegisters(const ColumnsProduct& product);
 
 }  // namespace zg

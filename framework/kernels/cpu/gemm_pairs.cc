@@ -138,8 +138,7 @@ void Multiply(const BlockProduct& product) {
 
 void MultiplyColumns(const ColumnsProduct& product) {
   const StoredBlock& b = product.b;
-  const int64_t done =
-      ArePairs(b.stride, b.depth) ? MultiplyColumnsInRegisters(product, /*are_pairs=*/true) : 0;
+  const int64_t done = ArePairs(b.stride, b.depth) ? MultiplyPairColumnsInRegisters(product) : 0;
   MultiplyShortPanels<ComputePairTile>(product.From<BFloat16>(done), 2,
                                        /*packing_prefetches=*/true, PackTransposedPanelPairs);
 }

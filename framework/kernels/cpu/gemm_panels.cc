@@ -32,8 +32,7 @@ void PackB(const StoredBlock& block, float* panels) {
 
 template <typename T>
 void MultiplyColumns(const ColumnsProduct& product) {
-  const int64_t done =
-      std::is_same_v<T, float> ? MultiplyColumnsInRegisters(product, /*are_pairs=*/false) : 0;
+  const int64_t done = MultiplyColumnsInRegisters<T>(product);
   // By whichever takes longer.
   const bool packing_prefetches = product.rows < kTileRows;
   MultiplyShortPanels<ComputeTile>(product.From<T>(done), 1, packing_prefetches,

@@ -188,9 +188,9 @@ class WindowMaxima {
   // Reduces the row in scratch.padded along the columns.
   template <bool kWithIndices>
   ZG_INLINE void ReduceColumns(const Scratch& scratch, Maxima maxima) const {
-    const bool is_whole = shape_.stride[1] == 1;
-    if (!is_whole) Split(scratch.padded, scratch.parts);
-    const float* const parts = is_whole ? scratch.padded : scratch.parts;
+    const bool splits = shape_.stride[1] > 1;
+    if (splits) Split(scratch.padded, scratch.parts);
+    const float* const parts = splits ? scratch.parts : scratch.padded;
     Reduce<kWithIndices>(
         0, static_cast<int64_t>(taps_.size()),
         [&](int64_t tap) __attribute__((always_inline)) {
