@@ -75,7 +75,8 @@ HWY_INLINE void PrefetchColumns(const NextColumns& columns, int64_t row) {
   }
 }
 
-// What a tile reads of B: from packed panels, which are in the second-level cache, or in place.
+// How rows of B are prefetched: those of packed panels, which are in the second-level cache, and those
+// that are read in place.
 struct PackedRows {
   static HWY_INLINE void Prefetch(const float* b) { hwy::Prefetch(b); }
 };
