@@ -8,10 +8,9 @@
 #include "framework/tensor/half.h"
 
 namespace zg {
+namespace {
 
 #ifdef ZG_HAS_VERSIONS
-
-namespace {
 
 constexpr int64_t kAheadBytes = 768;  // distance at which B is prefetched
 
@@ -82,6 +81,15 @@ int64_t Multiply(const ColumnsProduct& product) {
   return column;
 }
 
+#else
+
+template <typename T, bool kArePairs = false>
+int64_t Multiply(const ColumnsProduct& /*product*/) {
+  return 0;
+}
+
+#endif
+
 }  // namespace
 
 template <typename T>
@@ -92,17 +100,6 @@ int64_t MultiplyColumnsInRegisters(const ColumnsProduct& product) {
 int64_t MultiplyPairColumnsInRegisters(const ColumnsProduct& product) {
   return Multiply<float, /*kArePairs=*/true>(product);
 }
-
-#else
-
-template <typename T>
-int64_t MultiplyColumnsInRegisters(const ColumnsProduct& /*product*/) {
-  return 0;
-}
-
-int64_t MultiplyPairColumnsInRegisters(const ColumnsProduct& /*product*/) { return 0; }
-
-#endif
 
 template int64_t MultiplyColumnsInRegisters<float>(const ColumnsProduct&);
 template int64_t MultiplyColumnsInRegisters<BFloat16>(const ColumnsProduct&);

@@ -10,8 +10,6 @@ namespace {
 // The approximate cost of packing an element, in multiplications: each part packs its own rows of A
 // and columns of B.
 constexpr int64_t kPacking = 16;
-// The cost of reading an element of B, likewise: what few rows wait for.
-constexpr int64_t kReading = 8;
 constexpr int64_t kColumnUnit = 32;  // a cache line of 16-bit numbers
 
 struct Grid {
@@ -39,11 +37,16 @@ Grid BestGrid(int num_parts, int64_t rows, int64_t row_unit, int64_t columns, in
   return best;
 }
 
+// Few rows wait for the elements of B, each of which takes as long as so many multiplications.
+constexpr int64_t kReading = 8;
+
 const char* At(const void* data, int64_t elements, DType dtype) {
   return data == nullptr ? nullptr : static_cast<const char*>(data) + elements * SizeOf(dtype);
 }
 
 }  // namespace
+
+int64_t CostOf(const GemmSizes& sizes) { return (sizes.m + kReading) * sizes.n * sizes.k; }
 
 SharedGemm::SharedGemm(const GemmSizes& sizes, int threads)
     : SharedGemm(sizes, FastestGemmMethod(sizes.dtype), threads) {}
@@ -54,8 +57,7 @@ SharedGemm::SharedGemm(const GemmSizes& sizes, const GemmMethod& method, int thr
   const int64_t rows = CeilDiv(sizes.m, method.row_unit);
   const int64_t columns = CeilDiv(sizes.n, column_unit);
   Grid grid;
-  const int64_t work = (sizes.m + kReading) * sizes.n * sizes.k;
-  for (int num_parts = NumSharingProduct(threads, rows * columns, 1, work);
+  for (int num_parts = NumSharingProduct(threads, rows * columns, 1, CostOf(sizes));
        num_parts > 1 && grid.rows == 0; --num_parts) {
     grid = BestGrid(num_parts, rows, method.row_unit, columns, column_unit);
   }

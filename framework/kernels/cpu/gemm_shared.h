@@ -11,6 +11,9 @@
 
 namespace zg {
 
+// What NumSharingProduct (sharing.h) takes the cost of a product to be, in multiplications.
+int64_t CostOf(const GemmSizes& sizes);
+
 class SharedGemm {
  public:
   // Cuts into at most `threads` parts; into one if the product is small.

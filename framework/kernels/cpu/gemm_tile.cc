@@ -71,7 +71,7 @@ void AddEarlier(const GemmTile& tile, int rows, int64_t stride, float* sums) {
 HWY_INLINE void PrefetchColumns(const NextColumns& columns, int64_t row) {
   const float* column = columns.begin + row * columns.count * columns.stride;
   for (int64_t i = 0; i < columns.count; ++i, column += columns.stride) {
-    for (int64_t k = 0; k < columns.depth; k += kLineFloats) PrefetchDistant(column + k);
+    PrefetchDistantRow(column, columns.depth);
   }
 }
 

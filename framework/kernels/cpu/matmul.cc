@@ -32,9 +32,9 @@ class Matmul : public Kernel {
   explicit Matmul(const KernelSpec& spec)
       : batches_(spec),
         bytes_(SizeOf(spec.outputs[0].dtype)),
-        num_ranges_(NumSharingProduct(spec.threads, batches_.count, 1,
-                                      batches_.count * batches_.m * batches_.n * batches_.k)),
         sizes_(SizesOf(batches_, spec.outputs[0].dtype)),
+        num_ranges_(
+            NumSharingProduct(spec.threads, batches_.count, 1, batches_.count * CostOf(sizes_))),
         gemm_(sizes_, shares_batches() ? 1 : spec.threads) {}
 
   int64_t workspace_bytes() const override {
@@ -68,8 +68,8 @@ class Matmul : public Kernel {
 
   const MatmulBatches batches_;
   const int64_t bytes_;
-  const int num_ranges_;
   const GemmSizes sizes_;
+  const int num_ranges_;
   const SharedGemm gemm_;
 };
 

@@ -85,7 +85,7 @@ class WindowMaxima {
   struct Scratch {
     float* padded;  // a row of x, (stride * size_)
     float* parts;   // (num_parts_ * size_), and a vector
-    Maxima held;    // of the rows of x that are in a window, (held_, width_)
+    Maxima held;    // of the rows of x that are in a window, (held_, width_); only with indices
     Maxima row;     // (width_)
   };
 
@@ -338,7 +338,8 @@ class MaxPool2d : public Kernel {
           });
     });
   }
-  // Which of many -infinities is the first, is rarely asked.
+  // Which of many -infinities is the first, is rarely asked: not inlined, so that the variables of
+  // the loop that asks are in registers.
   template <typename T>
   __attribute__((noinline)) int64_t LookForIndex(const T* x, int64_t i, int64_t j) const {
     return shape_.LargestOf(x, i, j).index;

@@ -29,4 +29,12 @@ ZG_INLINE void PrefetchDistant(const void* line) {
   __builtin_prefetch(line, /*rw=*/0, /*locality=*/2);
 }
 
+// The lines of `columns` elements of such a row.
+template <typename T>
+ZG_INLINE void PrefetchDistantRow(const T* row, int64_t columns) {
+  const char* const begin = reinterpret_cast<const char*>(row);
+  const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < bytes; i += 64) PrefetchDistant(begin + i);
+}
+
 }  // namespace zg

@@ -29,10 +29,8 @@ float SoftmaxRow(float scale, int64_t keys, float* row) {
 }
 
 void PrefetchRows(const HeadInput& head, int64_t begin, int64_t count, int64_t bytes) {
-  constexpr int64_t kLineBytes = 64;
   for (int64_t i = begin; i < std::min(begin + count, head.positions); ++i) {
-    const auto* const row = static_cast<const char*>(head.At(i));
-    for (int64_t at = 0; at < bytes; at += kLineBytes) PrefetchDistant(row + at);
+    PrefetchDistantRow(static_cast<const char*>(head.At(i)), bytes);
   }
 }
 

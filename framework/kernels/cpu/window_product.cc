@@ -40,9 +40,7 @@ void PackPiece(const T* weights, const WeightStrides& strides, const std::vector
   for (int64_t k = begin; k < end; ++k, piece += kTileRows) {
     const T* const of_channel = weights + channel * strides.by_source;
     if (tap == 0) {
-      constexpr int64_t kLine = 64 / sizeof(T);
-      const T* const ahead = of_channel + kRowsAhead * strides.by_source;
-      for (int64_t i = 0; i < extent; i += kLine) PrefetchDistant(ahead + i);
+      PrefetchDistantRow(of_channel + kRowsAhead * strides.by_source, extent);
     }
     const T* const from = of_channel + taps[tap];
     if (rows == kTileRows) {
