@@ -1,8 +1,11 @@
 #include "framework/nn/reductions.h"
 
+#include <optional>
+
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
+#include "framework/ops/broadcasting.h"
 
 namespace zg {
 namespace {
@@ -119,11 +122,26 @@ Var cumprod(Var x, int64_t dim) {
   return nn::Checked("cumprod", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("cumprod", x, dim));
     const int64_t size = x.dim(static_cast<int>(own));
-    Var y = x;
-    for (int64_t distance = 1; distance < size; distance *= 2) {
-      y = multiply(y, pad(slice(y, own, 0, size - distance), own, distance, 0, 1.0));
+    if (size <= 1) return x;
+    const Var first = pad(slice(x, own, 0, 1), own, 0, size - 1);
+    return linear_recurrence(pad(slice(x, own, 1, size), own, 1, 0), first, own);
+  });
+}
+
+Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end) {
+  return nn::Checked("linear_recurrence", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("linear_recurrence")
+                           .CheckUsable(decay)
+                           .WithContext("linear_recurrence: decay"));
+    const std::optional<Shape> shape = BroadcastShapes(decay.shape(), x.shape());
+    if (!shape.has_value()) {
+      return InvalidArgument("{}: got a decay {}, which does not fit",
+                             nn::Caller("linear_recurrence", x), decay.shape().ToString());
     }
-    return y;
+    const Var wide = expand(x, shape->dims());
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("linear_recurrence", wide, dim));
+    return nn::append("linear_recurrence", {expand(decay, shape->dims()), wide},
+                      {{"dim", own}, {"from_end", from_end}});
   });
 }
 

@@ -29,8 +29,13 @@ Var prod(Var x, const Dims& dims = {}, bool keep_dims = false);
 
 // y[.., i, ..] = the sum of x[.., j, ..] over j <= i along one dim, added one after the other.
 Var cumsum(Var x, int64_t dim);
-// The product of these, by doubling: log2(n) multiplications of n elements each (Hillis and Steele
-// 1986). Its gradient is right also where elements are 0.
+// The product of these, likewise. Its gradient is right also where elements are 0.
 Var cumprod(Var x, int64_t dim);
+
+// h_i = decay_i h_(i-1) + x_i along one dim, from h_0 = x_0 on; with `from_end` h_i = x_i + decay_i
+// h_(i+1), from the last element on. For state space models and other gated recurrences, averages
+// that forget, discounted returns. Shapes are broadcast (a copy). Computed in f32, one element after
+// the other, and differentiable twice; decay_0 is not used but must be finite.
+Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end = false);
 
 }  // namespace zg

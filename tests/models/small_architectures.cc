@@ -145,7 +145,7 @@ SmallModel MakeGraph() {
           }};
 }
 
-// A selective state space model, its scan step by step.
+// A selective state space model.
 struct StateSpace : nn::Module {
   nn::Linear input{this, "input", 8, 16, {.has_bias = false}};
   nn::Conv1d conv{this, "conv", 8, 8, 3, {.padding = 2, .groups = 8}};
@@ -163,13 +163,9 @@ struct StateSpace : nn::Module {
     const Var width = softplus(step(signal));
     const Var decay = exp(unsqueeze(width, -1) * -exp(log_decay));
     const Var added = unsqueeze(width * signal, -1) * unsqueeze(projections[0], 2);
-    Var h = zeros_like(select(added, 1, 0));
-    std::vector<Var> results;
-    for (int64_t t = 0; t < x.dim(1); ++t) {
-      h = select(decay, 1, t) * h + select(added, 1, t);
-      results.push_back(sum(h * unsqueeze(select(projections[1], 1, t), 1), {-1}));
-    }
-    return output((stack(results, 1) + skip * signal) * silu(halves[1]));
+    const Var states = linear_recurrence(decay, added, 1);  // (B, T, channels, states)
+    const Var y = sum(states * unsqueeze(projections[1], 2), {-1});
+    return output((y + skip * signal) * silu(halves[1]));
   }
 };
 

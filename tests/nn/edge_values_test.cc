@@ -181,6 +181,8 @@ TEST(EdgeValues, ProductsWithZeros) {
   Expect(Of({3}, {0, 2, 3}, [](Eager&, Var x) { return prod(x); }), {0}, {6, 0, 0});
   Expect(Of({3}, {0, 0, 3}, [](Eager&, Var x) { return prod(x); }), {0}, {0, 0, 0});
   Expect(Of({3}, {2, 0, 3}, [](Eager&, Var x) { return cumprod(x, 0); }), {2, 0, 0}, {1, 8, 0});
+  EXPECT_EQ(Of({2}, {kInfinity, 2}, [](Eager&, Var x) { return cumprod(x, 0); }).y,
+            (Floats{kInfinity, kInfinity}));
 }
 
 TEST(EdgeValues, TextsWithoutAPath) {

@@ -168,6 +168,14 @@ TEST(TensorFunctions, ProductsAndSorting) {
             Error("sort of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
   EXPECT_EQ(Of([](Var x) { return argsort(argmax(x, 0)); }),
             Error("argsort: top_k: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return linear_recurrence(select(x, 0, 0), x, -1); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return linear_recurrence(x, x, 3); }),
+            Error("linear_recurrence of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
+  EXPECT_EQ(Of([](Var x) { return linear_recurrence(slice(x, 1, 0, 2), x, 0); }),
+            Error("linear_recurrence of %x f32[2,3,4]: got a decay [2,2,4], which does not fit"));
+  EXPECT_EQ(Of([](Var x) { return cumprod(argmax(x, 0), 0); }),
+            Error("cumprod: linear_recurrence: decay is not floating-point: decay i64[3,4], x "
+                  "i64[3,4]"));
 }
 
 TEST(TensorFunctions, ElementaryFunctions) {

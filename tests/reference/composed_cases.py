@@ -27,6 +27,14 @@ def run_recurrence(module: torch.nn.Module, a: Tensor, b: Tensor) -> Tensor:
     return torch.stack(results, 1)
 
 
+def run_decays(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
+    """h = decay h + x along the last dim."""
+    states = [x[..., 0]]
+    for i in range(1, x.shape[-1]):
+        states.append(decay[..., i] * states[-1] + x[..., i])
+    return torch.stack(states, -1)
+
+
 COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "pad_reflect": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="reflect") * b),
     "pad_replicate": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="replicate") * b),
@@ -79,4 +87,6 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
         (2, 30, 4),
         lambda a, b: torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist"),
     ),
+    "linear_recurrence": (FULL, lambda a, b: run_decays(a, b)),
+    "linear_recurrence_from_end": ((3, 1), lambda a, b: run_decays(a.flip(2), b.expand(FULL).flip(2)).flip(2)),
 }
