@@ -1,12 +1,14 @@
 #include "framework/ir/initializer.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "framework/ir/quote.h"
 
 namespace zg {
 
 std::string Initializer::ToString() const {
+  const std::string scale_and_mean =
+      mean == 0.0 ? fmt::format("{}", scale) : fmt::format("{},{}", scale, mean);
   switch (kind) {
     case Kind::kZeros:
       return "zeros";
@@ -14,14 +16,16 @@ std::string Initializer::ToString() const {
       return "ones";
     case Kind::kConstant:
       return fmt::format("constant({})", scale);
+    case Kind::kRow:
+      return fmt::format("row({})", fmt::join(row, ","));
     case Kind::kTruncatedNormal:
       return fmt::format("truncated_normal({},{})", scale, bound);
     case Kind::kOrthogonal:
       return fmt::format("orthogonal({})", scale);
     case Kind::kNormal:
-      return fmt::format("normal({})", scale);
+      return fmt::format("normal({})", scale_and_mean);
     case Kind::kUniform:
-      return fmt::format("uniform({})", scale);
+      return fmt::format("uniform({})", scale_and_mean);
     case Kind::kFile:
       return tensor.empty() ? fmt::format("file({})", Quote(path))
                             : fmt::format("file({},{})", Quote(path), Quote(tensor));

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace zg {
 
@@ -12,41 +13,56 @@ struct Initializer {
     kZeros,
     kOnes,
     kConstant,         // scale
-    kNormal,           // mean 0 and standard deviation scale
-    kTruncatedNormal,  // likewise, redrawn beyond [-bound, bound]
-    kUniform,          // in [-scale, scale)
+    kRow,              // `row` along the last dim, the same everywhere
+    kNormal,           // of the mean `mean` and standard deviation `scale`
+    kTruncatedNormal,  // likewise with mean 0, redrawn beyond [-bound, bound]
+    kUniform,          // in [mean - scale, mean + scale)
     kOrthogonal,       // scale times orthonormal rows, or columns where these are fewer
     kFile,             // tensor `tensor` of the file `path`
   };
   Kind kind = Kind::kZeros;
   double scale = 0.0;
   double bound = 0.0;
+  double mean = 0.0;
+  std::vector<double> row = {};
   std::string path = {};
   std::string tensor = {};  // empty: the variable's own name
 
   static Initializer Zeros() { return {}; }
   static Initializer Ones() { return {Kind::kOnes}; }
   static Initializer Constant(double value) { return {Kind::kConstant, value}; }
-  static Initializer Normal(double standard_deviation) {
-    return {Kind::kNormal, standard_deviation};
+  // Along the last dim, whose size must be that of `row`.
+  static Initializer Row(std::vector<double> row) {
+    Initializer initializer = {Kind::kRow};
+    initializer.row = std::move(row);
+    return initializer;
+  }
+  static Initializer Normal(double standard_deviation, double mean = 0.0) {
+    return {Kind::kNormal, standard_deviation, 0.0, mean};
   }
   static Initializer TruncatedNormal(double standard_deviation, double bound) {
     return {Kind::kTruncatedNormal, standard_deviation, bound};
   }
-  static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }
+  static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }  // [-bound, bound)
+  static Initializer Uniform(double low, double high) {
+    return {Kind::kUniform, (high - low) / 2, 0.0, (high + low) / 2};
+  }
   // Orthogonality of a tensor as a matrix: dim 0 by the other dims. Every rank computes the whole
   // matrix.
   static Initializer Orthogonal(double gain = 1.0) { return {Kind::kOrthogonal, gain}; }
   // The values of a tensor of this shape in a safetensors file in F32, F16 or BF16; of the
   // variable's own name unless another is given. Every rank reads its part from the file.
   static Initializer FromFile(std::string path, std::string tensor = "") {
-    return {Kind::kFile, 0.0, 0.0, std::move(path), std::move(tensor)};
+    Initializer initializer = {Kind::kFile};
+    initializer.path = std::move(path);
+    initializer.tensor = std::move(tensor);
+    return initializer;
   }
 
   std::string ToString() const;  // "zeros", "normal(0.02)", "file("vectors.safetensors","table")"
   friend bool operator==(const Initializer& a, const Initializer& b) {
-    return a.kind == b.kind && a.scale == b.scale && a.bound == b.bound && a.path == b.path &&
-           a.tensor == b.tensor;
+    return a.kind == b.kind && a.scale == b.scale && a.bound == b.bound && a.mean == b.mean &&
+           a.row == b.row && a.path == b.path && a.tensor == b.tensor;
   }
 };
 

@@ -69,12 +69,24 @@ StatusOr<Initializer> ParseFileInitializer(TextCursor* cursor) {
   return Initializer::FromFile(path, tensor);
 }
 
+// What follows `row`: at least one number.
+StatusOr<Initializer> ParseRowInitializer(TextCursor* cursor) {
+  ZG_RETURN_IF_ERROR(cursor->Expect("("));
+  std::vector<double> row;
+  do {
+    ZG_ASSIGN_OR_RETURN(row.emplace_back(), cursor->Number("a number"));
+  } while (cursor->Consume(","));
+  ZG_RETURN_IF_ERROR(cursor->Expect(")"));
+  return Initializer::Row(std::move(row));
+}
+
 StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
   const size_t position = cursor->position();
   ZG_ASSIGN_OR_RETURN(const std::string kind, cursor->Word("an initializer"));
   if (kind == "zeros") return Initializer::Zeros();
   if (kind == "ones") return Initializer::Ones();
   if (kind == "file") return ParseFileInitializer(cursor);
+  if (kind == "row") return ParseRowInitializer(cursor);
   Initializer initializer;
   if (kind == "constant") {
     initializer.kind = Initializer::Kind::kConstant;
@@ -89,8 +101,9 @@ StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
   } else {
     return cursor->ErrorAt(position,
                            InvalidArgument("got '{}', expected zeros, ones, constant(value), "
-                                           "normal(deviation), truncated_normal(deviation,bound), "
-                                           "uniform(bound), orthogonal(gain) or "
+                                           "row(values), normal(deviation,mean), "
+                                           "truncated_normal(deviation,bound), "
+                                           "uniform(bound,mean), orthogonal(gain) or "
                                            "file(path,tensor)",
                                            kind));
   }
@@ -99,6 +112,11 @@ StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
   if (initializer.kind == Initializer::Kind::kTruncatedNormal) {
     ZG_RETURN_IF_ERROR(cursor->Expect(","));
     ZG_ASSIGN_OR_RETURN(initializer.bound, cursor->Number("a number"));
+  }
+  const bool has_mean = initializer.kind == Initializer::Kind::kNormal ||
+                        initializer.kind == Initializer::Kind::kUniform;
+  if (has_mean && cursor->Consume(",")) {
+    ZG_ASSIGN_OR_RETURN(initializer.mean, cursor->Number("a number"));
   }
   ZG_RETURN_IF_ERROR(cursor->Expect(")"));
   return initializer;

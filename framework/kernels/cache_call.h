@@ -10,7 +10,7 @@
 
 namespace zg {
 
-// cached_rows and write_rows: inputs are the cache, if there is one, rows and start.
+// cached_rows, keep_rows and write_rows: inputs are the cache, if there is one, rows and start.
 struct CacheCall {
   int rows_input;
   int start_input;

@@ -6,15 +6,19 @@
 //                     those of earlier runs
 //   rotary            without positions of its own counts them from `start`
 //   at_positions      returns the rows of a table from `start` on
+//   LSTM, GRU, RNN    continue from the states that the last run has left, as do
+//   recurrence_over_tokens and with_earlier_tokens
 //
-// So a model made of these needs no change. Everything else computes token by token anyway, or is
-// an error (recurrent layers). zg::Generator (framework/train/generator.h) makes the programs.
+// So a model made of these needs no change. Everything else must compute token by token: other ways
+// to look at other tokens, such as a convolution over time, do not see those of earlier runs.
+// zg::Generator (framework/train/generator.h) makes the programs.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "framework/nn/shapes.h"
 #include "framework/nn/var.h"
 
 namespace zg {
@@ -34,18 +38,31 @@ class Decoding {
 
   Var start() const { return start_; }
   int64_t context() const { return context_; }
+  // Whether the traced function depends on earlier tokens through caches, which hold `context` of
+  // them, or through states, which hold what any number of them has left.
   bool has_caches() const { return !num_caches_.empty(); }
+  bool has_states() const { return !num_states_.empty(); }
 
   // rows (B, S, C) -> (B, context, C): writes the rows from `start` on into a cache of the module
   // that is being called, and returns the cache with the rows of earlier runs. Rows after the
   // written ones are undefined.
   Var Cached(Var rows, const std::string& what);
 
+  // The state of the module that is being called, before this run's first token: f32 (B, shape) for
+  // the B texts of x (B, ...). It is what the last run has given to Keep; 0 for a text that begins.
+  // A function that reads a state must keep a new one, for the same module and `what`; no token of
+  // the run may then be one that is not part of the text.
+  Var State(Var x, const Dims& shape, const std::string& what);
+  void Keep(Var next, const std::string& what);  // (B, shape)
+
  private:
+  std::string NameOf(const std::string& what) const;  // in the module that is being called
+
   std::string name_;
   Var start_;
   int64_t context_;
   std::map<std::string, int> num_caches_;  // by module and `what`
+  std::map<std::string, int> num_states_;
   Decoding* previous_;
 };
 
@@ -54,5 +71,13 @@ class Decoding {
 // The rows of a table (T, C) for the positions of `size` tokens: the first rows, (size, C); while
 // decoding, the rows of each text from its start on, (1 or B, size, C).
 Var at_positions(Var table, int64_t size);
+
+// linear_recurrence (reductions.h) over the tokens, dim 1 of both, which have one shape (B, S, ...).
+Var recurrence_over_tokens(Var decay, Var x);
+
+// x (B, S, C) -> (B, count + S, C): the `count` tokens before each text's first one, in front of its S;
+// zeros where there are none. For convolutions and shifts that look back:
+//   conv(transpose(with_earlier_tokens(x, kernel - 1), 1, 2))
+Var with_earlier_tokens(Var x, int64_t count);
 
 }  // namespace zg

@@ -63,10 +63,10 @@ Var Recurrent::operator()(Var x, RecurrentState* state, Var lengths) {
   if (x.shape().num_dims() != 3) {
     return fail(InvalidArgument("got x {}, expected (B, T, in)", x.shape().ToString()));
   }
-  if (Decoding::Current() != nullptr) {
+  if (Decoding::Current() != nullptr && (options_.bidirectional || !lengths.empty())) {
     return fail(InvalidArgument(
-        "recurrent layers keep no state from one run of a program to the next, which decoding needs; "
-        "compute whole texts instead"));
+        "while decoding, got {}, expected sequences of one length in one direction",
+        options_.bidirectional ? "a layer in both directions" : "sequences of several lengths"));
   }
   std::optional<Ends> ends;
   if (!lengths.empty()) {
@@ -76,22 +76,43 @@ Var Recurrent::operator()(Var x, RecurrentState* state, Var lengths) {
     }
     ends.emplace(lengths, x.dim(1));
   }
+  // While decoding, layers keep their states themselves, unless they are given some.
+  Decoding* const decoding = state == nullptr ? Decoding::Current() : nullptr;
   RecurrentState last = state == nullptr ? RecurrentState() : *state;
   last.h.resize(layers_.size());
   last.c.resize(layers_.size());
+  if (decoding != nullptr) {
+    ForEachState(&last, [&](Var* own, const Dims& shape, const std::string& name) {
+      *own = decoding->State(x, shape, name);
+    });
+  }
   const size_t num_directions = options_.bidirectional ? 2 : 1;
   for (size_t i = 0; i < layers_.size(); i += num_directions) {
     if (i > 0) x = dropout(x, options_.dropout);
     std::vector<Var> results;
     for (size_t k = i; k < i + num_directions; ++k) {
       results.push_back(Run(layers_[k], x, ends ? &*ends : nullptr, /*from_end=*/k > i,
-                            /*keeps=*/state != nullptr, &last.h[k], &last.c[k]));
+                            /*keeps=*/state != nullptr || decoding != nullptr, &last.h[k],
+                            &last.c[k]));
       if (results.back().empty()) return results.back();
     }
     x = results.size() == 1 ? results[0] : concat(results, -1);
   }
   if (state != nullptr) *state = last;
+  if (decoding != nullptr) {
+    ForEachState(
+        &last, [&](Var* own, const Dims&, const std::string& name) { decoding->Keep(*own, name); });
+  }
   return x;
+}
+
+template <typename F>
+void Recurrent::ForEachState(RecurrentState* states, const F& f) const {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Dims shape = {Var(layers_[i].weight_hh).dim(1)};
+    f(&states->h[i], shape, fmt::format("h{}", i));
+    if (has_cells()) f(&states->c[i], shape, fmt::format("c{}", i));
+  }
 }
 
 Var Recurrent::Run(const RecurrentParameters& layer, Var x, const Ends* ends, bool from_end,

@@ -62,6 +62,10 @@ class Recurrent : public Module {
   virtual std::vector<Var> RunSequence(const std::vector<Var>& inputs, bool from_end) const = 0;
   virtual bool has_cells() const { return false; }
 
+  // Calls f(state, its shape without the dim of samples, name) for the states of all layers.
+  template <typename F>
+  void ForEachState(RecurrentState* states, const F& f) const;
+
   struct Ends;  // of sequences of several lengths
 
   // One layer in one direction: (B, T, H); updates h and c, which may be empty, if it `keeps` them.

@@ -105,6 +105,80 @@ ir::OpDef WriteRows() {
   return op;
 }
 
+// The state of eval programs that has one row for each text, whatever the number of tokens.
+constexpr char kOneRow[] = "rows are not (B, 1, C)";
+
+ir::OpDef LeftRows() {
+  const InputNames names = {"texts", "start"};
+  ir::OpDef op;
+  op.name = "left_rows";
+  op.doc =
+      "f32 (B, 1, channels), for the B of texts (B, ...): the rows that keep_rows of the same `name` "
+      "has left in an earlier run, and 0 for a text with start 0. keep-caches makes it read_rows; "
+      "until then no run has left anything, and they are 0.";
+  op.min_inputs = op.max_inputs = 2;
+  op.attributes = {{"name", std::string(), true}, {"channels", int64_t{1}, true}};
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    const Shape& texts = call.inputs[0].shape;
+    if (texts.num_dims() < 1) return Rejected(call, names, "texts have no dims");
+    if (!IsStart(call.inputs[1], texts.dim(0))) return Rejected(call, names, kNoStart);
+    const int64_t channels = call.attributes.Int("channels");
+    if (channels < 1) {
+      return InvalidArgument("left_rows: channels is {}, expected at least 1", channels);
+    }
+    return Types{{DType::kF32, {texts.dim(0), 1, channels}}};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}};
+  };
+  op.not_differentiable = kOnlyForEval;
+  return op;
+}
+
+ir::OpDef ReadRows() {
+  const InputNames names = {"cache", "start"};
+  ir::OpDef op;
+  op.name = "read_rows";
+  op.doc = "A copy of a cache of one row for each text, with 0 for a text with start 0.";
+  op.min_inputs = op.max_inputs = 2;
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"cache"}));
+    const Shape& cache = call.inputs[0].shape;
+    if (cache.num_dims() != 3 || cache.dim(1) != 1) return Rejected(call, names, kOneRow);
+    if (!IsStart(call.inputs[1], cache.dim(0))) return Rejected(call, names, kNoStart);
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}};
+  };
+  op.not_differentiable = kOnlyForEval;
+  return op;
+}
+
+ir::OpDef KeepRows() {
+  const InputNames names = {"rows", "start"};
+  ir::OpDef op;
+  op.name = "keep_rows";
+  op.traits.computes_in_f32 = true;
+  op.doc =
+      "Leaves rows to the left_rows of the same `name` in later runs, and returns them. start is 0. "
+      "keep-caches makes it write_rows.";
+  op.min_inputs = op.max_inputs = 2;
+  op.attributes = {{"name", std::string(), true}};
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"rows"}));
+    const Shape& rows = call.inputs[0].shape;
+    if (rows.num_dims() != 3 || rows.dim(1) != 1) return Rejected(call, names, kOneRow);
+    if (!IsStart(call.inputs[1], rows.dim(0))) return Rejected(call, names, kNoStart);
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}};
+  };
+  op.not_differentiable = kOnlyForEval;
+  return op;
+}
+
 ir::OpDef PositionIds() {
   const InputNames names = {"start"};
   ir::OpDef op;
@@ -197,6 +271,9 @@ void RegisterCacheOps(ir::OpRegistry& registry) {
   registry.Register(Cache());
   registry.Register(CachedRows());
   registry.Register(WriteRows());
+  registry.Register(LeftRows());
+  registry.Register(ReadRows());
+  registry.Register(KeepRows());
   registry.Register(PositionIds());
   registry.Register(CachedAttention());
 }

@@ -34,6 +34,9 @@ inline constexpr char kWait[] = "wait";
 
 // keep-caches gives it storage.
 inline constexpr char kCachedRows[] = "cached_rows";
+inline constexpr char kKeepRows[] = "keep_rows";
+inline constexpr char kLeftRows[] = "left_rows";
+inline constexpr char kReadRows[] = "read_rows";
 inline constexpr char kWriteRows[] = "write_rows";
 
 // Removed once backward is built.

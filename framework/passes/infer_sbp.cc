@@ -29,9 +29,9 @@ bool SaysPlacement(const ir::Node& node) {
          (kind == ir::OpKind::kVariable && node.attributes.Has("placement"));
 }
 
-// Whether the node writes rows into a cache: nothing else reads one.
+// Whether the node writes rows into a cache.
 bool WritesCache(const ir::Node& node) {
-  if (node.inputs.empty()) return false;
+  if (node.inputs.empty() || !node.op->traits.has_side_effect) return false;
   const ir::Node& storage = *node.inputs[0]->producer;
   return storage.op->traits.kind == ir::OpKind::kVariable && SaysPlacement(storage);
 }

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "framework/ir/builder.h"
 #include "framework/ops/op_names.h"
@@ -26,11 +28,32 @@ class CacheKeeper {
   Status Keep(ir::Node* node, bool differs) {
     // Copied, because Write() erases the node.
     const std::string name = node->attributes.String("name");
-    const std::string where = fmt::format("eval '{}', cache '{}'", node->section->name, name);
+    const std::string where = Where(*node);
     return Write(node, name, differs ? Sbp::S(0) : Sbp::B()).WithContext(where);
   }
 
+  // After all rows are kept.
+  Status Read(ir::Node* node) {
+    const auto kept = caches_.find(node->attributes.String("name"));
+    if (kept == caches_.end()) {
+      return InvalidArgument("it is read, but no program keeps it; expected one that does")
+          .WithContext(Where(*node));
+    }
+    const TensorType& type = kept->second.cache->type;
+    if (type != node->outputs[0]->type) {
+      return InvalidArgument("{} of it are read, but {} kept; expected the same",
+                             node->outputs[0]->type.ToString(), type.ToString())
+          .WithContext(Where(*node));
+    }
+    const std::string name = node->attributes.String("name") + ".left";
+    return Replace(node, op_names::kReadRows, {kept->second.cache, node->inputs[1]}, name);
+  }
+
  private:
+  static std::string Where(const ir::Node& node) {
+    return fmt::format("eval '{}', cache '{}'", node.section->name, node.attributes.String("name"));
+  }
+
   Status Write(ir::Node* node, const std::string& name, Sbp placement) {
     const TensorType& type = node->outputs[0]->type;
     Kept& kept = caches_[name];
@@ -52,13 +75,18 @@ class CacheKeeper {
                              kept.last_writer->name);
     }
     kept.last_writer = node->section;
+    return Replace(node, op_names::kWriteRows, {kept.cache, node->inputs[0], node->inputs[1]},
+                   name);
+  }
+
+  Status Replace(ir::Node* node, const char* op, std::vector<ir::Value*> inputs,
+                 const std::string& name) {
     ir::Builder builder(&graph_, node->section);
     builder.InsertBefore(node);
     builder.set_scope(node->scope);
-    ir::Value* const written =
-        builder.Op(op_names::kWriteRows, {kept.cache, node->inputs[0], node->inputs[1]}, {}, name);
+    ir::Value* const result = builder.Op(op, std::move(inputs), {}, name);
     ZG_RETURN_IF_ERROR(builder.status());
-    graph_.ReplaceAllUses(node->outputs[0], written);
+    graph_.ReplaceAllUses(node->outputs[0], result);
     graph_.Erase(node);
     return Status::Ok();
   }
@@ -71,20 +99,29 @@ class CacheKeeper {
 
 StatusOr<bool> KeepCaches::Run(ir::Graph& graph) const {
   CacheKeeper keeper(&graph);
+  std::vector<ir::Node*> readers;
   bool changed = false;
   for (const auto& section : graph.sections()) {
     const auto by_micro_batch = MicroBatchValues(*section);
     for (ir::Node* node : std::vector<ir::Node*>(section->nodes)) {
-      if (node->op->name != op_names::kCachedRows) continue;
+      const bool reads = node->op->name == op_names::kLeftRows;
+      const bool writes =
+          node->op->name == op_names::kCachedRows || node->op->name == op_names::kKeepRows;
+      if (!reads && !writes) continue;
+      changed = true;
       if (section->kind != ir::SectionKind::kEval) {
         return InvalidArgument("cache '{}': it is in the section {}, expected an eval program",
                                node->attributes.String("name"), SectionKindName(section->kind))
             .WithContext(node->scope);
       }
-      ZG_RETURN_IF_ERROR(keeper.Keep(node, by_micro_batch.count(node->inputs[0]) != 0));
-      changed = true;
+      if (reads) {
+        readers.push_back(node);
+      } else {
+        ZG_RETURN_IF_ERROR(keeper.Keep(node, by_micro_batch.count(node->inputs[0]) != 0));
+      }
     }
   }
+  for (ir::Node* node : readers) ZG_RETURN_IF_ERROR(keeper.Read(node));
   return changed;
 }
 

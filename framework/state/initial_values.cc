@@ -63,6 +63,13 @@ StatusOr<InitialValues> InitialValues::Of(const Initializer& initializer, const 
     ZG_RETURN_IF_ERROR(
         values.OpenFile(name, shape).WithContext(fmt::format("initial values of '{}'", name)));
   }
+  if (initializer.kind == Initializer::Kind::kRow) {
+    const auto size = static_cast<int64_t>(initializer.row.size());
+    if (shape.num_dims() == 0 || shape.dim(-1) != size) {
+      return InvalidArgument("initial values of '{}': got a row of {}, expected one that fits {}",
+                             name, size, shape.ToString());
+    }
+  }
   if (initializer.kind == Initializer::Kind::kOrthogonal && shape.num_elements() > 0) {
     const int64_t rows = shape.num_dims() == 0 ? 1 : shape.dim(0);
     values.whole_ = OrthogonalMatrix(key, rows, shape.num_elements() / rows, initializer.scale);
@@ -88,6 +95,7 @@ Status InitialValues::OpenFile(const std::string& name, const Shape& shape) {
 
 void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
   const auto scale = static_cast<float>(initializer_.scale);
+  const auto mean = static_cast<float>(initializer_.mean);
   switch (initializer_.kind) {
     case Initializer::Kind::kZeros:
       std::fill_n(data, end - begin, 0.0f);
@@ -98,8 +106,14 @@ void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
     case Initializer::Kind::kConstant:
       std::fill_n(data, end - begin, scale);
       return;
+    case Initializer::Kind::kRow:
+      for (int64_t i = begin; i < end; ++i) {
+        const auto size = static_cast<int64_t>(initializer_.row.size());
+        data[i - begin] = static_cast<float>(initializer_.row[i % size]);
+      }
+      return;
     case Initializer::Kind::kNormal:
-      FillNormal(key_, begin, end, 0.0f, scale, data);
+      FillNormal(key_, begin, end, mean, scale, data);
       return;
     case Initializer::Kind::kTruncatedNormal:
       for (int64_t i = begin; i < end; ++i) {
@@ -107,7 +121,7 @@ void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
       }
       return;
     case Initializer::Kind::kUniform:
-      FillUniform(key_, begin, end, -scale, scale, data);
+      FillUniform(key_, begin, end, mean - scale, mean + scale, data);
       return;
     case Initializer::Kind::kOrthogonal:
       std::copy(whole_.begin() + begin, whole_.begin() + end, data);

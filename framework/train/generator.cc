@@ -31,10 +31,13 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
                           "(1, {}, vocabulary)",
                           who(), shape.ToString(), size, size));
     }
-    if (!decoding.has_caches()) {
+    has_caches_ = decoding.has_caches();
+    has_states_ = decoding.has_states();
+    if (!has_caches_ && !has_states_) {
       return trace.Fail(InvalidArgument(
-          "{}: the model has no causal attention, through which it would see the text so far; "
-          "expected functions or modules that call zg::attention",
+          "{}: the model has neither causal attention nor a recurrence, through which it would see "
+          "the text so far; expected functions or modules that call zg::attention, or others of "
+          "framework/nn/decoding.h",
           who()));
     }
     vocabulary_ = shape.dim(2);
@@ -56,7 +59,7 @@ Status Generator::CheckText(const std::vector<int64_t>& text) const {
         "the beginning of a text, or with a line break",
         who());
   }
-  if (static_cast<int64_t>(text.size()) > options_.context) {
+  if (has_caches_ && static_cast<int64_t>(text.size()) > options_.context) {
     return InvalidArgument(
         "{}: got a text of {} tokens, expected at most {}, the context; give its last ones", who(),
         text.size(), options_.context);
@@ -79,7 +82,7 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
   }
   // The last token is returned, but not computed.
   const int64_t room = options_.context - static_cast<int64_t>(prompt.size()) + 1;
-  if (!options.slide && options.max_tokens > room) {
+  if (has_caches_ && !options.slide && options.max_tokens > room) {
     return InvalidArgument(
         "{}: got a prompt of {} tokens and max_tokens {}, which outgrow the context of {}; give "
         "max_tokens <= {}, or slide to go on from the last half of the context",
@@ -89,7 +92,7 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
   std::vector<int64_t> seen = prompt;
   std::vector<int64_t> tokens;
   while (static_cast<int64_t>(tokens.size()) < options.max_tokens) {
-    if (static_cast<int64_t>(seen.size()) > options_.context) {
+    if (has_caches_ && static_cast<int64_t>(seen.size()) > options_.context) {
       seen.erase(seen.begin(), seen.end() - std::max<int64_t>(1, options_.context / 2));
     }
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, this->logits(trainer, seen));
@@ -107,8 +110,11 @@ StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vect
   const size_t most = std::min(cached_.size(), text.size() - 1);  // the logits come from the last
                                                                   // token, so it is computed again
   const auto common = std::mismatch(text.begin(), text.begin() + most, cached_.begin()).first;
+  int64_t begin = common - text.begin();
+  // A state does not go back to what it was.
+  if (has_states_ && begin < static_cast<int64_t>(cached_.size())) begin = 0;
   reset();  // an error leaves no valid cache
-  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, common - text.begin()));
+  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, begin));
   cached_ = text;
   version_ = trainer.executor().version();
   return logits;
@@ -117,9 +123,11 @@ StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vect
 StatusOr<std::vector<float>> Generator::Compute(Trainer& trainer, const std::vector<int64_t>& text,
                                                 int64_t begin) const {
   const int64_t last = static_cast<int64_t>(text.size()) - 1;
-  while (last - begin > 1) {
+  // States know no tokens but those of the text, each of them once: only whole chunks.
+  while (last - begin >= (has_states_ ? options_.chunk : 2)) {
     // A chunk does not extend beyond the context: the last one computes some tokens again.
-    const std::vector<int64_t> start = {std::min(begin, options_.context - options_.chunk)};
+    const int64_t latest = has_caches_ ? options_.context - options_.chunk : begin;
+    const std::vector<int64_t> start = {std::min(begin, latest)};
     const int64_t count = std::min(options_.chunk, last - start[0]);
     std::vector<int64_t> tokens(text.begin() + start[0], text.begin() + start[0] + count);
     tokens.resize(options_.chunk);  // including some after the text, which later ones overwrite

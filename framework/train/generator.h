@@ -1,7 +1,7 @@
 // Generator: a model continues texts token by token. It uses two eval programs, which share the
 // parameters with training at every stage and on any number of ranks, and keep the keys and values
-// of attention in caches (framework/nn/decoding.h): "prefill" fills them with a chunk of a text at
-// once, "decode" computes the logits after one token.
+// of attention and the states of recurrences (framework/nn/decoding.h): "prefill" computes them for a
+// chunk of a text at once, "decode" computes the logits after one token.
 //
 //   zg::Graph graph("gpt");
 //   graph.train(...);
@@ -15,8 +15,10 @@
 //   auto text = generator.generate(training.trainer(), prompt, how);
 //
 // Caches are part of the arena and of its plan: `context` rows for each of them, in the model's
-// dtype, whole on every rank. Logits equal those of the whole text computed at once; on the CPU in
-// every bit.
+// dtype, and one row in f32 for each state, whole on every rank. Logits equal those of the whole text
+// computed at once; on the CPU in every bit. (In 16 bits the states of an LSTM's cells are rounded
+// where a chunk ends.) A model without attention reads and writes texts of any length: the context
+// limits it only in what a table of positions holds.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@
 namespace zg {
 
 struct GeneratorOptions {
-  int64_t context = 0;            // maximum number of tokens that the model sees
+  int64_t context = 0;            // maximum number of tokens that attention sees
   int64_t chunk = 64;             // tokens of a text that "prefill" computes at once
   std::string name = "generate";  // prefix of the names of the programs and of the caches
 };
@@ -50,8 +52,8 @@ struct GenerateOptions {
 class Generator {
  public:
   // Adds the programs to the graph. `model`: tokens i64 (1, S) -> logits (1, S, vocabulary), for
-  // every S up to the context. The graph keeps errors: those of the model; a model without causal
-  // attention.
+  // every S up to the context. The graph keeps errors: those of the model; a model that does not
+  // see earlier tokens.
   Generator(Graph& graph, const GeneratorOptions& options, const std::function<Var(Var)>& model);
 
   // The continuation of the prompt, on every rank. Every rank must call this with the same
@@ -62,7 +64,8 @@ class Generator {
 
   // The logits of the token after the text, which has at most `context` tokens. The prefix that the
   // text shares with that of the last call is not computed again, unless a training step or another
-  // change of the parameters came in between. Every rank must call this.
+  // change of the parameters came in between; with states it must be the whole last text. Every rank
+  // must call this.
   StatusOr<std::vector<float>> logits(Trainer& trainer, const std::vector<int64_t>& text);
   void reset() { cached_.clear(); }
 
@@ -78,6 +81,8 @@ class Generator {
 
   GeneratorOptions options_;
   int64_t vocabulary_ = 0;
+  bool has_caches_ = false;  // of `context` tokens
+  bool has_states_ = false;
   // The text whose keys and values the caches hold, and the version of the parameters
   // (Executor::version) that they were computed with.
   std::vector<int64_t> cached_;

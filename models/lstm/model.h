@@ -25,14 +25,8 @@ struct LstmLanguage : nn::Module {
         lstm(this, "lstm", config.channels, config.hidden, config.layers),
         output(this, "output", config.hidden, config.vocabulary) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V). With `state`, continues from it and updates it to the
-  // state after the last token.
-  Var operator()(Var tokens, nn::RecurrentState* state = nullptr) {
-    return output(lstm(embedding(tokens), state));
-  }
-
- protected:
-  Var forward(Var tokens) override { return (*this)(tokens, nullptr); }
+  // tokens (B, T) i64 -> logits (B, T, V), for any T.
+  Var forward(Var tokens) override { return output(lstm(embedding(tokens))); }
 };
 
 }  // namespace zg::models

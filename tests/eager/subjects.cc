@@ -5,6 +5,7 @@
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
 #include "models/lstm/model.h"
+#include "models/mamba/model.h"
 #include "models/recipe/model.h"
 #include "models/resnet/model.h"
 #include "models/vit/model.h"
@@ -134,6 +135,10 @@ const std::map<std::string, std::function<Subject()>>& Subjects() {
       {"lstm",
        [] {
          return Subject{Make<LstmLanguage>(LstmConfig{19, 8, 12, 2}), Tokens({3, 7}), 19, 17};
+       }},
+      {"mamba",
+       [] {
+         return Subject{Make<Mamba>(MambaConfig{2, 8, 16, 4, 3, 3, 19}), Tokens({3, 7}), 19, 17};
        }},
       {"gru",
        [] {

@@ -215,9 +215,11 @@ TEST_F(ParserErrorTest, Tensors) {
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init"),
             "graph:6:27: got the end of the line, expected an initializer");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init random"),
-            "graph:6:28: got 'random', expected zeros, ones, constant(value), normal(deviation), "
-            "truncated_normal(deviation,bound), uniform(bound), orthogonal(gain) or "
-            "file(path,tensor)");
+            "graph:6:28: got 'random', expected zeros, ones, constant(value), row(values), "
+            "normal(deviation,mean), truncated_normal(deviation,bound), uniform(bound,mean), "
+            "orthogonal(gain) or file(path,tensor)");
+  EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init row()"),
+            "graph:6:32: got ')', expected a number");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init truncated_normal(1)"),
             "graph:6:46: got ')', expected ','");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init normal"),

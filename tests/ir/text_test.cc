@@ -28,10 +28,10 @@ variables:
   %bucket0: bf16[64] {S(0)} = variable (dtype="bf16", role="optimizer_state", shape=[64], stage=0)
     tensor "w.exp_avg" bf16[4,8] at 0 init zeros
     tensor "b.exp_avg" bf16[4] at 32 init uniform(0.5)
-    tensor "g.exp_avg" bf16[] at 36 init ones
+    tensor "g.exp_avg" bf16[] at 36 init uniform(0.5,-2.25)
     tensor "h.exp_avg" bf16[] at 37 init file("a \"b\".safetensors","w.0")
     tensor "i.exp_avg" bf16[] at 38 init file("b.safetensors")
-    tensor "a \"b\"" bf16[3,4] at 40 init normal(0.02) copy_of "hidden.weight"
+    tensor "a \"b\"" bf16[3,4] at 40 init row(0.5,1,-2,0.1) copy_of "hidden.weight"
   %gamma: f32[3] {B} = variable (dtype="f32", shape=[3])
 forward:
   %x: f32[16,4] {S(0)} = input (dtype="f32", name="x", shape=[16,4])

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# demos_test.sh RECIPE CLASSIFIER GPT BERT LSTM LLAMA: the programs as a user starts them, on several ranks under
+# demos_test.sh RECIPE CLASSIFIER GPT BERT LSTM LLAMA MAMBA: the programs as a user starts them, on several ranks under
 # mpirun. Reports of different stages and numbers of ranks must hold the same bits, and plans must
 # equal measurements.
 set -euo pipefail
 # Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-recipe=./$1 classifier=./$2 gpt=./$3 bert=./$4 lstm=./$5 llama=./$6
+recipe=./$1 classifier=./$2 gpt=./$3 bert=./$4 lstm=./$5 llama=./$6 mamba=./$7
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 
@@ -79,6 +79,9 @@ bert_flags=(--data tests/reference/tokenizer_text.txt --preset tiny --context 32
 lstm_flags=(--data tests/reference/tokenizer_text.txt --hidden 64 --context 16 --batch 4 --steps 3 --micro-batches 4 --eval-windows 8 --sample-tokens 20)
 "$lstm" --ranks 2 --zero 3 "${lstm_flags[@]}" --report "$reports/lstm_2.json" | grep "It continues" >/dev/null
 "$lstm" --ranks 1 "${lstm_flags[@]}" --report "$reports/lstm_1.json" >/dev/null
+mamba_flags=(--data tests/reference/tokenizer_text.txt --context 16 --batch 2 --steps 3 --micro-batches 2 --eval-windows 4 --sample-tokens 40)
+"$mamba" --ranks 2 --zero 3 "${mamba_flags[@]}" --report "$reports/mamba_2.json" | grep "It continues" >/dev/null
+"$mamba" --ranks 1 "${mamba_flags[@]}" --report "$reports/mamba_1.json" >/dev/null
 
 # Every program of text takes a tokenizer, and has the bits of any number of ranks with it.
 tokenizer=(--tokenizer tests/reference/tokenizer_gpt2.json)
@@ -98,7 +101,7 @@ import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 53, sorted(reports)
+assert len(reports) == 55, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -121,7 +124,7 @@ for name, report in sorted(reports.items()):
                config.get("tokenizer"), config.get("short-context"))
     expected = bits.setdefault(setting, found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 18
+assert len(bits) == 19
 assert [step["size"] for step in reports["gpt_sizes_4"]["steps"]] == [12, 12, 32, 32]
 assert "size" not in reports["gpt_4"]["steps"][0]
 lr = reports["classifier_1"]["config"]["lr"]

@@ -11,6 +11,8 @@
 #include "models/bert/presets.h"
 #include "models/llama/hugging_face.h"
 #include "models/llama/presets.h"
+#include "models/mamba/hugging_face.h"
+#include "models/mamba/presets.h"
 #include "models/vit/hugging_face.h"
 
 namespace zg::models {
@@ -104,6 +106,12 @@ TEST(HuggingFaceConfig, WhatIsWrittenIsRead) {
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(LlamaConfigAsJson(*read), LlamaConfigAsJson(config)) << preset.name;
   }
+  for (const MambaPreset& preset : MambaPresets()) {
+    const MambaConfig& config = preset.config;
+    const StatusOr<MambaConfig> read = ReadMambaConfig(Written(MambaConfigAsJson(config)));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(MambaConfigAsJson(*read), MambaConfigAsJson(config)) << preset.name;
+  }
   const StatusOr<VitConfig> vit = ReadVitConfig(Written(VitConfigAsJson({})));
   ASSERT_TRUE(vit.ok()) << vit.status().message();
   EXPECT_EQ(VitConfigAsJson(*vit), VitConfigAsJson({}));
@@ -148,6 +156,33 @@ TEST(HuggingFaceConfig, RefusesWhatOurBertDoesNotDo) {
             "num_attention_heads: got 5, expected a divisor of hidden_size 32");
 }
 
+TEST(HuggingFaceConfig, OfMamba) {
+  const StatusOr<MambaConfig> config = ReadMambaConfig(std::string(kReference) + "mamba");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->layers, 2);
+  EXPECT_EQ(config->channels, 24);
+  EXPECT_EQ(config->inner, 48);
+  EXPECT_EQ(config->states, 5);
+  EXPECT_EQ(config->kernel, 3);
+  EXPECT_EQ(config->rank, 4);
+  EXPECT_EQ(config->vocabulary, 61);
+  EXPECT_TRUE(config->conv_bias);
+  const auto with = [](const char* key, const Json& value) {
+    Json changed = ReferenceConfig("mamba");
+    changed[key] = value;
+    const StatusOr<MambaConfig> read = ReadMambaConfig(Written(changed.dump()));
+    if (read.ok()) return std::to_string(read->rank);
+    return read.status().message().substr(read.status().message().rfind("\n  ") + 3);
+  };
+  EXPECT_EQ(with("time_step_rank", "auto"), "2");
+  EXPECT_EQ(with("time_step_rank", 0),
+            "time_step_rank: got 0, expected a whole number of at least 1");
+  EXPECT_EQ(with("conv_kernel", 1), "conv_kernel: got 1, expected at least 2");
+  EXPECT_EQ(with("use_bias", true), "use_bias: got true, expected false");
+  EXPECT_EQ(with("tie_word_embeddings", false), "tie_word_embeddings: got false, expected true");
+  EXPECT_EQ(with("model_type", "mamba2"), "model_type: got \"mamba2\", expected \"mamba\"");
+}
+
 TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
   for (const BertPreset& preset : BertPresets()) {
     EXPECT_EQ(NumBertParameters(preset.config), Bert(preset.config).num_parameters())
@@ -160,6 +195,8 @@ TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-0.5b")->config), 494032768);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-7b")->config), 7615616512);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mini")->config), 9638784);
+  EXPECT_EQ(Mamba(FindMambaPreset("mamba-130m")->config).num_parameters(), 129135360);
+  EXPECT_EQ(Mamba(FindMambaPreset("mamba-1.4b")->config).num_parameters(), 1372178432);
 }
 
 }  // namespace

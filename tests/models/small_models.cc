@@ -3,6 +3,7 @@
 #include "models/bert/model.h"
 #include "models/llama/model.h"
 #include "models/lstm/model.h"
+#include "models/mamba/model.h"
 #include "models/vit/model.h"
 #include "tests/models/sensor_architectures.h"
 #include "tests/models/small_architectures.h"
@@ -34,6 +35,15 @@ SmallModel MakeLlama() {
 
 SmallModel MakeQwen2() {
   return LlamaModel({2, 4, 2, kChannels, 48, 64, 61, 1e-6, {}, /*qkv_bias=*/true, /*tied=*/true});
+}
+
+SmallModel MakeMamba() {
+  auto mamba = std::make_shared<models::Mamba>(models::MambaConfig{2, 24, 48, 5, 3, 4, 61});
+  return {mamba,
+          [mamba](Inputs& in, int64_t batch) {
+            return (*mamba)(in.i64("x", {batch, kTime}));
+          },
+          NextTokenLoss};
 }
 
 SmallModel MakeVit() {
@@ -129,6 +139,7 @@ const std::map<std::string, SmallModel (*)()>& SmallModels() {
         {"llama", MakeLlama},     {"qwen2", MakeQwen2},     {"vit", MakeVit},
         {"encoder", MakeEncoder}, {"decoder", MakeDecoder}, {"lstm", MakeLstm},
         {"gru", MakeGru},         {"bert", MakeBert},       {"lstm_language", MakeLstmLanguage},
+        {"mamba", MakeMamba},
     };
     made->insert(SmallArchitectures().begin(), SmallArchitectures().end());
     made->insert(SensorArchitectures().begin(), SensorArchitectures().end());

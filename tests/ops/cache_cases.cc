@@ -27,6 +27,21 @@ ReferenceOutputs WrittenRows(const ReferenceCall& call) {
   return {cache};
 }
 
+// The rows of the first input, where there is a cache, and zeros for texts that begin.
+ReferenceOutputs ReadRows(const ReferenceCall& call) {
+  const int64_t texts = call.inputs[0].shape.dim(0);
+  const bool has_cache = !call.attributes.Has("channels");
+  const int64_t channels =
+      has_cache ? call.inputs[0].shape.dim(2) : call.attributes.Int("channels");
+  std::vector<double> rows(texts * channels);
+  for (int64_t i = 0; i < texts * channels; ++i) {
+    if (has_cache && StartOf(call.inputs[1], i / channels) != 0) rows[i] = call.inputs[0].values[i];
+  }
+  return {rows};
+}
+
+ReferenceOutputs KeptRows(const ReferenceCall& call) { return {call.inputs[0].values}; }
+
 ReferenceOutputs PositionIds(const ReferenceCall& call) {
   std::vector<double> ids;
   for (const double start : call.inputs[0].values) {
@@ -105,6 +120,29 @@ void AddWrites(const std::string& label, const Shape& rows, int64_t size, int64_
                     .reference = WrittenRows});
 }
 
+// left_rows, read_rows and keep_rows of one row for each text.
+void AddStates(const std::string& label, int64_t texts, int64_t num_starts,
+               std::vector<OpCase>* cases) {
+  const Shape rows = {texts, 1, 5};
+  const ir::Attributes name = {{"name", std::string("state")}};
+  ir::Attributes left = name;
+  left.Set("channels", int64_t{5});
+  cases->push_back({.op = "left_rows",
+                    .label = label,
+                    .inputs = {F32({texts, 3}), I64({num_starts}, 2)},
+                    .attributes = left,
+                    .reference = ReadRows});
+  cases->push_back({.op = "read_rows",
+                    .label = label,
+                    .inputs = {F32(rows), I64({num_starts}, 2)},
+                    .reference = ReadRows});
+  cases->push_back({.op = "keep_rows",
+                    .label = label,
+                    .inputs = {F32(rows), I64({num_starts}, 1)},
+                    .attributes = name,
+                    .reference = KeptRows});
+}
+
 }  // namespace
 
 FamilyCases CacheCases() {
@@ -117,6 +155,9 @@ FamilyCases CacheCases() {
   AddWrites("splits", {6, 2, 4}, 7, 6, &family.cases);
   AddWrites("channels", {2, 2, 12}, 7, 2, &family.cases);
   AddWrites("channels", {2, 2, 12}, 7, 1, &family.cases);
+  AddStates("starts", 4, 4, &family.cases);
+  AddStates("splits", 6, 1, &family.cases);
+  AddStates("splits", 6, 6, &family.cases);
   family.cases.push_back({.op = "position_ids",
                           .label = "starts",
                           .inputs = {I64({6}, 100)},
@@ -167,6 +208,22 @@ FamilyCases CacheCases() {
        {},
        "write_rows: start is neither i64 (1) nor (B): cache f32[2,9,7], rows f32[2,3,7], start "
        "f32[1]"},
+      {"left_rows",
+       {F32({2, 3}), I64({3}, 2)},
+       {{"name", std::string("state")}, {"channels", int64_t{5}}},
+       "left_rows: start is neither i64 (1) nor (B): texts f32[2,3], start i64[3]"},
+      {"left_rows",
+       {F32({2, 3}), I64({2}, 2)},
+       {{"name", std::string("state")}, {"channels", int64_t{0}}},
+       "left_rows: channels is 0, expected at least 1"},
+      {"read_rows",
+       {F32({2, 2, 3}), I64({2}, 2)},
+       {},
+       "read_rows: rows are not (B, 1, C): cache f32[2,2,3], start i64[2]"},
+      {"keep_rows",
+       {F32({2, 3}), I64({2}, 1)},
+       {{"name", std::string("state")}},
+       "keep_rows: rows are not (B, 1, C): rows f32[2,3], start i64[2]"},
       {"position_ids",
        {F32({2})},
        {{"size", int64_t{5}}},
@@ -217,7 +274,8 @@ FamilyCases CacheCases() {
       Sized("cached_attention", "position 1023",
             {F32({1, 1, 768}), F32(cache), F32(cache), {{DType::kI64, {1}}, 1023, 1024}},
             Heads(12, 12))};
-  family.exact_on_gpu = {"cached_rows", "write_rows", "position_ids"};
+  family.exact_on_gpu = {"cached_rows", "write_rows", "left_rows",
+                         "read_rows",   "keep_rows",  "position_ids"};
   return family;
 }
 

@@ -30,8 +30,11 @@ const std::set<std::string>& OpsOfOneThread() {
       "factored_update",
       "guarded_update_control",
       "iota",
+      "keep_rows",
+      "left_rows",
       "loss_seed",
       "position_ids",
+      "read_rows",
       "scaled_update_control",
       "tensor_square_sums",  // shares blocks of a tensor's elements; its cases have only one
       "top_k",

@@ -53,6 +53,11 @@ def qwen2() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
     return transformers.Qwen2ForCausalLM(config), {"x": tokens()}, of_tokens
 
 
+def mamba() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
+    config = transformers.MambaConfig(hidden_size=48, state_size=6, num_hidden_layers=3, vocab_size=VOCABULARY)
+    return transformers.MambaForCausalLM(config), {"x": tokens()}, of_tokens
+
+
 def bert() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
     lengths = torch.tensor([[TIME], [5], [11]])
     inputs = {"x": tokens(), "mask": (torch.arange(TIME) < lengths).long(), "types": torch.randint(2, (BATCH, TIME))}
@@ -118,7 +123,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
     results = []
-    for name in ("llama", "qwen2", "bert", "vit", "gpt2"):
+    for name in ("llama", "qwen2", "mamba", "bert", "vit", "gpt2"):
         for dtype in (torch.float32, torch.bfloat16):
             with tempfile.TemporaryDirectory() as folder:
                 results.append(check(name, dtype, sys.argv[1], sys.argv[2], Path(folder)))

@@ -72,6 +72,12 @@ def qwen2_case() -> Case:
     return transformers.Qwen2ForCausalLM(config), language_batches(), next_token_loss
 
 
+def mamba_case() -> Case:
+    config = transformers.MambaConfig(vocab_size=VOCABULARY, hidden_size=24, state_size=5, num_hidden_layers=2,
+                                      conv_kernel=3, time_step_rank=4)
+    return transformers.MambaForCausalLM(config), language_batches(), next_token_loss
+
+
 def class_loss(model: nn.Module, batch: Batch) -> Tuple[Tensor, Tensor]:
     logits = model(pixel_values=batch["x"]).logits
     return logits, F.cross_entropy(logits, batch["y"])
@@ -172,7 +178,8 @@ CASES: Dict[str, Callable[[], Case]] = {
     "llama": llama_case, "qwen2": qwen2_case, "vit": vit_case,
     "encoder": encoder_case, "decoder": decoder_case, "lstm": lstm_case, "gru": gru_case,
     "bert": bert_case, "lstm_language": lstm_language_case,
-    **architectures.cases(STEPS, BATCH, VOCABULARY, language_batches)}
+    **architectures.cases(STEPS, BATCH, VOCABULARY, language_batches),
+    "mamba": mamba_case}
 
 
 def spread_out(model: nn.Module) -> None:

@@ -13,6 +13,7 @@
 #include "models/gpt/model.h"
 #include "models/hugging_face/config_file.h"
 #include "models/llama/hugging_face.h"
+#include "models/mamba/hugging_face.h"
 #include "models/vit/hugging_face.h"
 
 namespace zg {
@@ -54,6 +55,9 @@ Status Run(const std::vector<std::string>& arguments) {
                                    config.Size("vocab_size")};
     ZG_RETURN_IF_ERROR(config.status());
     logits = models::Gpt(gpt)(Integers(eager, inputs, "x"));
+  } else if (type == "mamba") {
+    ZG_ASSIGN_OR_RETURN(const models::MambaConfig mamba, models::ReadMambaConfig(directory));
+    logits = models::Mamba(mamba)(Integers(eager, inputs, "x"));
   } else {
     ZG_ASSIGN_OR_RETURN(const models::LlamaConfig llama, models::ReadLlamaConfig(directory));
     logits = models::Llama(llama)(Integers(eager, inputs, "x"));

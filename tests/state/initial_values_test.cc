@@ -33,6 +33,30 @@ TEST(InitialValues, Constant) {
   EXPECT_EQ(Values(Initializer::Constant(0.25), {3}), (std::vector<float>{0.25f, 0.25f, 0.25f}));
 }
 
+TEST(InitialValues, Row) {
+  EXPECT_EQ(Values(Initializer::Row({0.5, 2}), {2, 2}), (std::vector<float>{0.5f, 2, 0.5f, 2}));
+  for (const Shape& shape : {Shape{2, 3}, Shape{}}) {
+    EXPECT_EQ(
+        InitialValues::Of(Initializer::Row({0.5, 2}), "weight", kKey, shape).status().message(),
+        "initial values of 'weight': got a row of 2, expected one that fits " + shape.ToString());
+  }
+}
+
+TEST(InitialValues, AroundAMean) {
+  const std::vector<float> uniform = Values(Initializer::Uniform(1.0, 3.0), {20000});
+  const std::vector<float> normal = Values(Initializer::Normal(0.5, -2.0), {20000});
+  double uniform_sum = 0.0, normal_sum = 0.0;
+  for (size_t i = 0; i < uniform.size(); ++i) {
+    ASSERT_GE(uniform[i], 1.0f);
+    ASSERT_LT(uniform[i], 3.0f);
+    uniform_sum += uniform[i];
+    normal_sum += normal[i];
+  }
+  EXPECT_NEAR(uniform_sum / 20000, 2.0, 0.02);
+  EXPECT_NEAR(normal_sum / 20000, -2.0, 0.02);
+  EXPECT_NEAR(Deviation(normal), std::sqrt(4.25), 0.02);
+}
+
 TEST(InitialValues, TruncatedNormal) {
   const std::vector<float> values = Values(Initializer::TruncatedNormal(0.5, 1.0), {20000});
   for (const float value : values) ASSERT_LE(std::abs(value), 1.0f);
@@ -64,9 +88,11 @@ TEST(InitialValues, OrthogonalRowsOrColumns) {
 
 TEST(InitialValues, PartsHaveTheBitsOfTheWhole) {
   const Shape shape = {6, 7};
-  for (const Initializer& initializer : {Initializer::Constant(2.0), Initializer::Normal(0.5),
-                                         Initializer::TruncatedNormal(1.0, 0.5),
-                                         Initializer::Uniform(0.5), Initializer::Orthogonal()}) {
+  for (const Initializer& initializer :
+       {Initializer::Constant(2.0), Initializer::Normal(0.5),
+        Initializer::Row({1, 2, 3, 4, 5, 6, 7}), Initializer::Uniform(2.0, 2.5),
+        Initializer::TruncatedNormal(1.0, 0.5), Initializer::Uniform(0.5),
+        Initializer::Orthogonal()}) {
     const std::vector<float> whole = Values(initializer, shape);
     std::vector<float> part(10);
     InitialValues::Of(initializer, "weight", kKey, shape).value().Fill(11, 21, part.data());

@@ -340,7 +340,7 @@ class Model {
     }
   }
 
-  // Rows that the programs of a model leave to each other, and attention to them.
+  // Rows that programs leave to each other, attention to them, and a state that each run adds to.
   void MakeCache(ir::Value* rows) {
     const Shape& shape = rows->type.shape;
     const std::vector<int64_t> starts = {random_.Percent(50) ? 1 : shape.dim(0)};
@@ -351,6 +351,12 @@ class Model {
                                     {{"heads", int64_t{2}}, {"key_heads", int64_t{2}}});
     Add("output", {cached}, {{"name", std::string("rows")}});
     Add("output", {attended}, {{"name", std::string("attended")}});
+    ir::Attributes state = {{"name", std::string("state")}};
+    ir::Value* const first = Add("slice", {rows}, {{"dim", 1}, {"start", 0}, {"size", 1}});
+    ir::Value* const left = Add("left_rows", {rows, start},
+                                {{"name", std::string("state")}, {"channels", shape.dim(2)}});
+    Add("keep_rows", {Add("add", {left, first}, {}), Add("iota", {}, {{"size", 1}})}, state);
+    Add("output", {left}, state);
   }
 
   void MakeEval(const std::string& name) {

@@ -157,6 +157,8 @@ class Run {
       return Status::Ok();
     }
     if (op == "cached_rows") return ReadCache(node);
+    if (op == "left_rows") return ReadState(node);
+    if (op == "keep_rows") return KeepState(node);
     if (op == "write_rows") return WriteCache(node);
     if (op == "output") return ObserveOutput(node);
     if (op == "assign") {
@@ -211,6 +213,26 @@ class Run {
                   rows.View(new_rows, b * new_rows.shape.num_elements()).data(), new_rows.bytes());
     }
     nodes_.Set(*node.outputs[0], {cache.Clone()});
+    return Status::Ok();
+  }
+
+  Status ReadState(const ir::Node& node) {
+    HeapTensor state = CacheOf(node.attributes.String("name"), node.outputs[0]->type)[0].Clone();
+    const std::vector<double> starts = nodes_.PartsOf(*node.inputs[1])[0].ToDoubles();
+    const TensorType row = {state.type().dtype, {state.type().shape.dim(2)}};
+    for (int64_t b = 0; b < state.type().shape.dim(0); ++b) {
+      if (starts[starts.size() == 1 ? 0 : b] != 0.0) continue;
+      std::memset(state.View(row, b * row.shape.dim(0)).data(), 0, row.bytes());
+    }
+    nodes_.Set(*node.outputs[0], {std::move(state)});
+    return Status::Ok();
+  }
+
+  Status KeepState(const ir::Node& node) {
+    const HeapTensor& rows = nodes_.PartsOf(*node.inputs[0])[0];
+    const HeapTensor& state = CacheOf(node.attributes.String("name"), rows.type())[0];
+    std::memcpy(state.data(), rows.data(), rows.type().bytes());
+    nodes_.Set(*node.outputs[0], {rows.Clone()});
     return Status::Ok();
   }
 

@@ -16,6 +16,8 @@
 #include "framework/train/generator.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
+#include "models/lstm/model.h"
+#include "models/mamba/model.h"
 #include "tests/zero/tensor_runs.h"
 #include "zero/zerograph/make_trainer.h"
 
@@ -26,7 +28,28 @@ inline constexpr int64_t kVocabulary = 50;
 inline constexpr int64_t kLayers = 2;
 inline constexpr int64_t kStreams = 2;  // texts of each rank, in the program "streams"
 
+// Attention beside a recurrence, whose caches and states go together.
+struct Hybrid : nn::Module {
+  nn::Embedding table{this, "table", kVocabulary, 16};
+  models::MambaLayer mamba{this, "mamba", {1, 16, 32, 4, 4, 4}};
+  nn::GRU gru{this, "gru", 16, 16};
+  nn::CausalSelfAttention attention{this, "attention", 16, 2};
+  Var forward(Var tokens) override {
+    Var x = mamba(table(tokens));
+    x = x + gru(x);
+    return linear(x + attention(x), table.weight);
+  }
+};
+
 inline std::shared_ptr<nn::Module> MakeModel(const std::string& name) {
+  if (name == "mamba") {
+    return std::make_shared<models::Mamba>(
+        models::MambaConfig{kLayers, 16, 32, 4, 4, 3, kVocabulary});
+  }
+  if (name == "lstm") {
+    return std::make_shared<models::LstmLanguage>(models::LstmConfig{kVocabulary, 8, 16, kLayers});
+  }
+  if (name == "hybrid") return std::make_shared<Hybrid>();
   if (name == "gpt") {
     return std::make_shared<models::Gpt>(
         models::GptConfig{kLayers, 2, 32, kContext, kVocabulary, 0.1});

@@ -39,6 +39,42 @@ TEST(Generation, HasTheLogitsOfWholeTextsAndThePlannedMemory) {
   }
 }
 
+// Models that keep states instead of, or beside, keys and values.
+TEST(Generation, ContinuesFromStates) {
+  struct Case {
+    std::string model;
+    DType dtype;
+    int ranks;
+    int64_t state_bytes;  // of each text
+  };
+  for (const Case& one :
+       {Case{"mamba", DType::kF32, 2, kLayers * (3 * 32 + 32 * 4) * 4},
+        Case{"mamba", DType::kBF16, 1, kLayers * (3 * 32 + 32 * 4) * 4},
+        Case{"lstm", DType::kF32, 2, kLayers * 2 * 16 * 4},
+        Case{"hybrid", DType::kF32, 2, (3 * 32 + 32 * 4 + 16) * 4 + 2 * kContext * 16 * 4}}) {
+    SCOPED_TRACE(fmt::format("{}, {}", one.model, DTypeName(one.dtype)));
+    OnRanks({one.model, one.ranks, 3, one.dtype}, [&](RankRun& run) -> Status {
+      ZG_RETURN_IF_ERROR(ExpectLogitsOfWholeTexts(run));
+      ZG_RETURN_IF_ERROR(ExpectStreamsOfWholeTexts(run));
+      const Executor& executor = run.trainer().executor();
+      testing::ExpectMemoryAsPlanned(executor);
+      EXPECT_EQ(CacheBytes(executor.plan(), "generate."), one.state_bytes);
+      EXPECT_EQ(CacheBytes(executor.plan(), "streams."), kStreams * one.state_bytes);
+      return Status::Ok();
+    });
+  }
+}
+
+TEST(Generation, StatesHaveNoLongestText) {
+  OnRanks({.model = "mamba"}, [](RankRun& run) -> Status {
+    GenerateOptions options;
+    options.max_tokens = 3 * kContext;
+    ZG_ASSIGN_OR_RETURN(const auto tokens, run.Generate(Text(2 * kContext), options));
+    EXPECT_EQ(tokens.size(), 3 * kContext);
+    return Status::Ok();
+  });
+}
+
 // The ranks along tensor keep the keys and values of their own heads.
 TEST(Generation, HasCachesByHeadsAlongTensor) {
   for (const std::string model : {"gpt", "llama"}) {
@@ -231,7 +267,7 @@ std::string GraphError(const GeneratorOptions& options, const std::function<Var(
 
 TEST(Generation, RefusesModelsThatCannotBeDecoded) {
   nn::Embedding table(nullptr, "table", 50, 8);
-  nn::LSTM lstm(nullptr, "lstm", 8, 8);
+  nn::LSTM both(nullptr, "both", 8, 8, nn::RecurrentOptions{1, 0.0, /*bidirectional=*/true});
   const auto with_mask = [&](Var tokens) {
     const Var x = table(tokens);
     AttentionOptions options;
@@ -242,8 +278,9 @@ TEST(Generation, RefusesModelsThatCannotBeDecoded) {
   const std::string prefix = "graph test, eval 'generate.prefill': ";
   EXPECT_EQ(GraphError({.context = 8}, [&](Var tokens) { return table(tokens); }),
             prefix +
-                "generator 'generate': the model has no causal attention, through which it would "
-                "see the text so far; expected functions or modules that call zg::attention");
+                "generator 'generate': the model has neither causal attention nor a recurrence, "
+                "through which it would see the text so far; expected functions or modules that "
+                "call zg::attention, or others of framework/nn/decoding.h");
   EXPECT_EQ(
       GraphError({.context = 8},
                  [&](Var tokens) {
@@ -255,10 +292,10 @@ TEST(Generation, RefusesModelsThatCannotBeDecoded) {
           "8, vocabulary)");
   EXPECT_EQ(GraphError({.context = 0}, [&](Var tokens) { return table(tokens); }),
             prefix + "generator 'generate': context is 0 and chunk 64, expected at least 1 each");
-  EXPECT_EQ(GraphError({.context = 8}, [&](Var tokens) { return lstm(table(tokens)); }),
+  EXPECT_EQ(GraphError({.context = 8}, [&](Var tokens) { return both(table(tokens)); }),
             prefix +
-                "lstm: recurrent layers keep no state from one run of a program to the next, which "
-                "decoding needs; compute whole texts instead");
+                "both: while decoding, got a layer in both directions, expected sequences of one "
+                "length in one direction");
   EXPECT_EQ(
       GraphError({.context = 8}, with_mask),
       prefix +

@@ -13,6 +13,8 @@
 #include "models/hugging_face/config_file.h"
 #include "models/llama/hugging_face.h"
 #include "models/llama/presets.h"
+#include "models/mamba/hugging_face.h"
+#include "models/mamba/presets.h"
 #include "models/vit/hugging_face.h"
 #include "tools/checkpoint/foreign_names.h"
 #include "tools/checkpoint/gpt2_config.h"
@@ -47,6 +49,13 @@ KnownModel Llama(const models::LlamaConfig& config) {
   KnownModel known = Known(config.qkv_bias ? "qwen2" : "llama", models::Llama(config));
   if (config.tied) AddName(&known, "model.embed_tokens.weight", "lm_head.weight");
   known.unused = {"model.rotary_emb.inv_freq", "model.layers.*.self_attn.rotary_emb.inv_freq"};
+  return known;
+}
+
+KnownModel Mamba(const models::MambaConfig& config) {
+  KnownModel known = Known("mamba", models::Mamba(config));
+  AddName(&known, "backbone.embeddings.weight", "lm_head.weight");
+  AddName(&known, "backbone.embeddings.weight", "backbone.embedding.weight");
   return known;
 }
 
@@ -110,6 +119,11 @@ StatusOr<KnownModel> ReadLlama(const std::string& directory) {
   return Llama(config);
 }
 
+StatusOr<KnownModel> ReadMamba(const std::string& directory) {
+  ZG_ASSIGN_OR_RETURN(const models::MambaConfig config, models::ReadMambaConfig(directory));
+  return Mamba(config);
+}
+
 StatusOr<KnownModel> ReadBert(const std::string& directory) {
   ZG_ASSIGN_OR_RETURN(const models::BertConfig config, models::ReadBertConfig(directory));
   return Bert(config);
@@ -122,8 +136,9 @@ StatusOr<KnownModel> ReadVit(const std::string& directory) {
 
 using Reader = StatusOr<KnownModel> (*)(const std::string& directory);
 
-constexpr std::array<std::pair<std::string_view, Reader>, 5> kReaders = {{{"llama", ReadLlama},
+constexpr std::array<std::pair<std::string_view, Reader>, 6> kReaders = {{{"llama", ReadLlama},
                                                                           {"qwen2", ReadLlama},
+                                                                          {"mamba", ReadMamba},
                                                                           {"bert", ReadBert},
                                                                           {"vit", ReadVit},
                                                                           {"gpt2", ReadGpt2}}};
@@ -163,6 +178,10 @@ StatusOr<KnownModel> KnownModelOfPreset(const std::string& preset) {
   for (const models::LlamaPreset& one : models::LlamaPresets()) {
     if (!is_it("llama", one.name)) continue;
     return with_config(Llama(one.config), models::LlamaConfigAsJson(one.config));
+  }
+  for (const models::MambaPreset& one : models::MambaPresets()) {
+    if (!is_it("mamba", one.name)) continue;
+    return with_config(Mamba(one.config), models::MambaConfigAsJson(one.config));
   }
   for (const models::BertPreset& one : models::BertPresets()) {
     if (!is_it("bert", one.name)) continue;

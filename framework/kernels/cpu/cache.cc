@@ -16,7 +16,7 @@ Status CheckStart(const char* op, int64_t start, int64_t new_rows, int64_t size)
   return InvalidArgument("{}", StartOutsideCache(op, start, new_rows, size));
 }
 
-// cached_rows, which writes to a new cache, and write_rows, which writes in place.
+// cached_rows and keep_rows, which write to a new cache, and write_rows, which writes in place.
 class WriteRows : public Kernel {
  public:
   explicit WriteRows(const KernelSpec& spec) : op_(spec.call.op->name.c_str()), call_(spec) {}
@@ -40,6 +40,35 @@ class WriteRows : public Kernel {
  private:
   const char* const op_;  // ops outlive kernels
   const CacheCall call_;
+};
+
+// read_rows, and left_rows, which has no cache.
+template <bool kHasCache>
+class ReadRows : public Kernel {
+ public:
+  explicit ReadRows(const KernelSpec& spec)
+      : batch_(spec.outputs[0].shape.dim(0)),
+        row_bytes_(spec.outputs[0].shape.dim(2) * SizeOf(spec.outputs[0].dtype)),
+        start_stride_(CacheCall::StartStride(spec.call.inputs[1])) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    const int64_t* const starts = arguments.input<int64_t>(1);
+    char* const rows = arguments.output<char>(0);
+    for (int64_t b = 0; b < batch_; ++b) {
+      const int64_t at = b * row_bytes_;
+      if (kHasCache && starts[b * start_stride_] != 0) {
+        std::memcpy(rows + at, arguments.input<char>(0) + at, row_bytes_);
+      } else {
+        std::memset(rows + at, 0, row_bytes_);
+      }
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const int64_t batch_;
+  const int64_t row_bytes_;
+  const int64_t start_stride_;
 };
 
 class PositionIds : public Kernel {
@@ -142,7 +171,10 @@ std::unique_ptr<Kernel> MakeCachedAttention(const KernelSpec& spec, const GemmMe
 
 void RegisterCacheKernels(KernelRegistry& registry) {
   registry.Register("cached_rows", MakeKernel<WriteRows>);
+  registry.Register("keep_rows", MakeKernel<WriteRows>);
   registry.Register("write_rows", MakeKernel<WriteRows>);
+  registry.Register("left_rows", MakeKernel<ReadRows</*kHasCache=*/false>>);
+  registry.Register("read_rows", MakeKernel<ReadRows</*kHasCache=*/true>>);
   registry.Register("position_ids", MakeKernel<PositionIds>);
 }
 

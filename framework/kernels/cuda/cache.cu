@@ -81,6 +81,39 @@ class WriteRows : public Kernel {
   const int64_t element_bytes_;
 };
 
+template <bool kHasCache, typename T>
+__global__ void ReadRowsKernel(const T* cache, const int64_t* starts, int64_t channels,
+                               int64_t start_stride, int64_t num_elements, T* rows) {
+  const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (index >= num_elements) return;
+  const bool is_left = kHasCache && starts[index / channels * start_stride] != 0;
+  rows[index] = is_left ? cache[index] : T{};
+}
+
+// read_rows, and left_rows, which has no cache.
+template <bool kHasCache>
+class ReadRows : public Kernel {
+ public:
+  explicit ReadRows(const KernelSpec& spec)
+      : type_(spec.outputs[0]), start_stride_(CacheCall::StartStride(spec.call.inputs[1])) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    return SizeOf(type_.dtype) == 4 ? RunWords<uint32_t>(arguments) : RunWords<uint16_t>(arguments);
+  }
+
+ private:
+  template <typename Word>
+  Status RunWords(const KernelArguments& arguments) const {
+    const int64_t num_elements = type_.shape.num_elements();
+    return Launch(ReadRowsKernel<kHasCache, Word>, Threads(num_elements), arguments.stream,
+                  arguments.input<Word>(0), arguments.input<int64_t>(1), type_.shape.dim(2),
+                  start_stride_, num_elements, arguments.output<Word>(0));
+  }
+
+  const TensorType type_;
+  const int64_t start_stride_;
+};
+
 __global__ void PositionIdsKernel(const int64_t* start, int64_t size, int64_t num_ids,
                                   int64_t* ids) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -253,7 +286,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeCachedAttention(const KernelSpec& spec) {
 
 void RegisterCacheKernels(KernelRegistry& registry) {
   registry.Register("cached_rows", MakeKernel<WriteRows>);
+  registry.Register("keep_rows", MakeKernel<WriteRows>);
   registry.Register("write_rows", MakeKernel<WriteRows>);
+  registry.Register("left_rows", MakeKernel<ReadRows</*kHasCache=*/false>>);
+  registry.Register("read_rows", MakeKernel<ReadRows</*kHasCache=*/true>>);
   registry.Register("position_ids", MakeKernel<PositionIds>);
   registry.Register("cached_attention", MakeCachedAttention);
 }
