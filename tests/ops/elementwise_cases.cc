@@ -227,6 +227,10 @@ FamilyCases ElementwiseCases() {
       family.cases.back().check_gradient = false;
       add_broadcast("rows with numbers", {3, 300}, {3, 1});
       family.cases.back().check_gradient = false;
+      add_broadcast("short rows of a piece", {3, 5, 32}, {5, 1});
+      family.cases.back().check_gradient = false;
+      add_broadcast("products of rows", {3, 70, 1}, {3, 1, 48});
+      family.cases.back().check_gradient = false;
       add_broadcast("splits of one", {6, 6, 6}, {6, 6});
       add_broadcast("splits of the other", {6}, {6, 6, 6});
       add_broadcast("splits of some", {6, 1, 6}, {6, 6, 1});
@@ -241,6 +245,8 @@ FamilyCases ElementwiseCases() {
     family.bench.push_back(sized("wide", {2048, 1536}));
     family.exact_on_gpu.push_back(op.name);
   }
+  family.bench.push_back(
+      Sized("multiply", "products of rows", {F32({2048, 96, 1}), F32({2048, 1, 16})}));
   family.rejections = {
       {"add",
        {F32({2, 3}), F32({3, 2})},

@@ -9,6 +9,38 @@
 
 namespace zg {
 
+// Rows of a multiple of so many elements are copied in pieces of this size, which the compiler turns
+// into a few moves: for a short row, calls of memcpy and fill would take longer than the copy.
+inline constexpr int64_t kGatherPiece = 16;
+
+// Rows whose elements are all the same, or next to each other; the next row begins `stride` further.
+template <typename T>
+ZG_INLINE void GatherWholeRows(const T* from, int64_t stride, bool repeats, int64_t rows,
+                               int64_t row, T* block) {
+  for (int64_t i = 0; i < rows; ++i, from += stride) {
+    for (int64_t column = 0; column < row; column += kGatherPiece, block += kGatherPiece) {
+      if (repeats) {
+        std::fill_n(block, kGatherPiece, *from);
+      } else {
+        std::memcpy(block, from + column, kGatherPiece * sizeof(T));
+      }
+    }
+  }
+}
+
+// Part of a row, whose elements are `step` apart. Returns their number.
+template <typename T>
+int64_t GatherRow(const T* from, int64_t step, int64_t count, T* block) {
+  if (step == 0) {
+    std::fill_n(block, count, *from);
+  } else if (step == 1) {
+    std::memcpy(block, from, count * sizeof(T));
+  } else {
+    for (int64_t i = 0; i < count; ++i) block[i] = from[i * step];
+  }
+  return count;
+}
+
 // block[k] = data[OffsetOf(operand, begin + k)] for k < count.
 template <int kOperands, typename T>
 void GatherElements(const StridedDims<kOperands>& dims, int operand, const T* data, int64_t begin,
@@ -25,16 +57,19 @@ void GatherElements(const StridedDims<kOperands>& dims, int operand, const T* da
     index[dim] = begin % dims.sizes[dim];
     if (dim != last) from += index[dim] * strides[dim];
   }
+  const bool in_pieces = last > 0 && row % kGatherPiece == 0 && step <= 1;
   for (int64_t done = 0, column = index[last]; done < count; column = 0) {
-    const int64_t take = std::min(row - column, count - done);
-    if (step == 0) {
-      std::fill_n(block + done, take, *from);
-    } else if (step == 1) {
-      std::memcpy(block + done, from + column, take * sizeof(T));
+    if (in_pieces && column == 0 && count - done >= row) {
+      const int64_t rows = std::min(dims.sizes[last - 1] - index[last - 1], (count - done) / row);
+      GatherWholeRows(from, strides[last - 1], step == 0, rows, row, block + done);
+      done += rows * row;
+      // The last of them is counted below.
+      index[last - 1] += rows - 1;
+      from += (rows - 1) * strides[last - 1];
     } else {
-      for (int64_t i = 0; i < take; ++i) block[done + i] = from[(column + i) * step];
+      done +=
+          GatherRow(from + column * step, step, std::min(row - column, count - done), block + done);
     }
-    done += take;
     for (int dim = last - 1; dim >= 0; --dim) {
       from += strides[dim];
       if (++index[dim] < dims.sizes[dim]) break;
