@@ -124,6 +124,20 @@ Var recurrence_over_tokens(Var decay, Var x) {
   });
 }
 
+Var selective_scan(Var x, Var step, Var a, Var b, Var c) {
+  return nn::Checked("selective_scan", x, [&]() -> StatusOr<Var> {
+    std::vector<Var> operands = {x, step, a, b, c};
+    nn::Decoding* const decoding = nn::Decoding::Current();
+    if (decoding != nullptr && a.shape().num_dims() == 2) {
+      operands.push_back(decoding->State(x, a.shape().dims(), "scan"));
+    }
+    const std::vector<Var> results = nn::append_all("selective_scan", operands);
+    if (results.empty()) return Var();
+    if (decoding != nullptr) decoding->Keep(results[1], "scan");
+    return results[0];
+  });
+}
+
 Var with_earlier_tokens(Var x, int64_t count) {
   return nn::Checked("with_earlier_tokens", x, [&]() -> StatusOr<Var> {
     if (x.shape().num_dims() != 3 || count < 1) {

@@ -58,11 +58,8 @@ struct MambaMixer : nn::Module {
     const std::vector<Var> of_token =
         split_sizes(x_proj(u), {config.rank, config.states, config.states}, -1);
     const Var step = softplus(dt_proj(of_token[0]));
-    const Var decay = exp(unsqueeze(step, -1) * -exp(A_log));  // (B, T, D, N)
-    const Var added = unsqueeze(step * u, -1) * unsqueeze(of_token[1], 2);
-    const Var h = recurrence_over_tokens(decay, added);
-    const Var y = sum(h * unsqueeze(of_token[2], 2), {-1}) + D * u;
-    return out_proj(y * silu(halves[1]));
+    const Var y = selective_scan(u, step, -exp(A_log), of_token[1], of_token[2]);
+    return out_proj((y + D * u) * silu(halves[1]));
   }
 
  private:
