@@ -1,4 +1,3 @@
-#include "framework/kernels/dim_view.h"
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {
@@ -7,26 +6,29 @@ namespace {
 // The position of element `i` of each recurrence in the order of computation, and their number.
 class Order {
  public:
-  Order(const ReferenceCall& call, bool backwards)
-      : view_(call.inputs[0].shape, call.attributes.Int("dim")),
-        backwards_(call.attributes.Bool("from_end") != backwards) {}
-  int64_t count() const { return view_.outer * view_.inner; }
-  int64_t size() const { return view_.size; }
+  explicit Order(const ReferenceCall& call) : from_end_(call.attributes.Bool("from_end")) {
+    const Shape& shape = call.inputs[0].shape;
+    const int64_t own = call.attributes.Int("dim");
+    for (int dim = 0; dim < shape.num_dims(); ++dim) {
+      (dim < own ? outer_ : dim == own ? size_ : inner_) *= shape.dim(dim);
+    }
+  }
+  int64_t count() const { return outer_ * inner_; }
+  int64_t size() const { return size_; }
   size_t At(int64_t recurrence, int64_t i) const {
-    const int64_t element = backwards_ ? view_.size - 1 - i : i;
-    return (recurrence / view_.inner * view_.size + element) * view_.inner +
-           recurrence % view_.inner;
+    const int64_t element = from_end_ ? size_ - 1 - i : i;
+    return (recurrence / inner_ * size_ + element) * inner_ + recurrence % inner_;
   }
 
  private:
-  const DimView view_;
-  const bool backwards_;
+  const bool from_end_;
+  int64_t outer_ = 1, size_ = 1, inner_ = 1;
 };
 
 ReferenceOutputs Recurrence(const ReferenceCall& call) {
   const std::vector<double>& decay = call.inputs[0].values;
   std::vector<double> h = call.inputs[1].values;
-  const Order order(call, false);
+  const Order order(call);
   const bool leaving = call.attributes.Bool("leaving");
   for (int64_t r = 0; r < order.count(); ++r) {
     for (int64_t i = 1; i < order.size(); ++i) {
@@ -41,7 +43,7 @@ ReferenceOutputs RecurrenceGrad(const ReferenceCall& call) {
   const std::vector<double>& decay = call.inputs[1].values;
   const std::vector<double>& h = call.inputs[2].values;
   std::vector<double> ddecay(decay.size(), 0.0), dx = call.inputs[0].values;
-  const Order order(call, false);
+  const Order order(call);
   const bool leaving = call.attributes.Bool("leaving");
   for (int64_t r = 0; r < order.count(); ++r) {
     for (int64_t i = order.size() - 1; i > 0; --i) {

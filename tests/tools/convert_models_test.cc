@@ -211,8 +211,9 @@ TEST_F(ConvertModelsTest, AConfigOfAnotherModelIsRefused) {
   };
   EXPECT_THAT(error_with("hidden_act", "relu"),
               HasSubstr("\n  hidden_act: got \"relu\", expected \"gelu\""));
-  EXPECT_THAT(error_with("model_type", "t5"),
-              HasSubstr("model_type: got \"t5\", expected one of llama, qwen2, mamba, bert, vit, gpt2"));
+  EXPECT_THAT(
+      error_with("model_type", "t5"),
+      HasSubstr("model_type: got \"t5\", expected one of llama, qwen2, mamba, bert, vit, gpt2"));
   EXPECT_THAT(error_with("model_type", nullptr), HasSubstr("model_type: got nothing"));
   EXPECT_THAT(error_with("num_hidden_layers", 3),
               HasSubstr("vit.encoder.layer.2.attention.attention.query.weight: is missing"));
