@@ -6,8 +6,8 @@
 //                     those of earlier runs
 //   rotary            without positions of its own counts them from `start`
 //   at_positions      returns the rows of a table from `start` on
-//   LSTM, GRU, RNN    continue from the states that the last run has left, as do
-//   recurrence_over_tokens, selective_scan and with_earlier_tokens
+//   LSTM, GRU, RNN    continue from the states that the last run has left, as do the functions of
+//                     over_tokens.h
 //
 // So a model made of these needs no change. Everything else must compute token by token: other ways
 // to look at other tokens, such as a convolution over time, do not see those of earlier runs.
@@ -71,18 +71,5 @@ class Decoding {
 // The rows of a table (T, C) for the positions of `size` tokens: the first rows, (size, C); while
 // decoding, the rows of each text from its start on, (1 or B, size, C).
 Var at_positions(Var table, int64_t size);
-
-// linear_recurrence (reductions.h) over the tokens, dim 1 of both, which have one shape (B, S, ...).
-Var recurrence_over_tokens(Var decay, Var x);
-
-// The scan of Mamba (arXiv 2312.00752): h_t = exp(step_t a) h_(t-1) + step_t x_t b_t for each of D
-// channels and N states, and y_t = sum over n of h_tn c_tn. Shapes: x, step, y (B, S, D), a (D, N), b, c
-// (B, S, N). The states of all tokens are never in memory, and backward computes them again.
-Var selective_scan(Var x, Var step, Var a, Var b, Var c);
-
-// x (B, S, C) -> (B, count + S, C): the `count` tokens before each text's first one, in front of its S;
-// zeros where there are none. For convolutions and shifts that look back:
-//   conv(transpose(with_earlier_tokens(x, kernel - 1), 1, 2))
-Var with_earlier_tokens(Var x, int64_t count);
 
 }  // namespace zg

@@ -31,6 +31,7 @@
 #include "framework/nn/module_list.h"
 #include "framework/nn/multihead_attention.h"
 #include "framework/nn/optimizers.h"
+#include "framework/nn/over_tokens.h"
 #include "framework/nn/padding.h"
 #include "framework/nn/parameter.h"
 #include "framework/nn/parameter_values.h"

@@ -113,9 +113,9 @@ ir::OpDef LeftRows() {
   ir::OpDef op;
   op.name = "left_rows";
   op.doc =
-      "f32 (B, 1, channels), for the B of texts (B, ...): the rows that keep_rows of the same `name` "
-      "has left in an earlier run, and 0 for a text with start 0. keep-caches makes it read_rows; "
-      "until then no run has left anything, and they are 0.";
+      "f32 (B, 1, channels), for the B of texts (B, ...): the rows that keep_rows of the same "
+      "`name` has left in an earlier run, and 0 for a text with start 0. keep-caches makes it "
+      "read_rows; until then no run has left anything, and they are 0.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"name", std::string(), true}, {"channels", int64_t{1}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
@@ -161,8 +161,8 @@ ir::OpDef KeepRows() {
   op.name = "keep_rows";
   op.traits.computes_in_f32 = true;
   op.doc =
-      "Leaves rows to the left_rows of the same `name` in later runs, and returns them. start is 0. "
-      "keep-caches makes it write_rows.";
+      "Leaves rows to the left_rows of the same `name` in later runs, and returns them. start is "
+      "0. keep-caches makes it write_rows.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"name", std::string(), true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {

@@ -48,8 +48,8 @@ ir::OpDef SelectiveScan() {
   op.name = "selective_scan";
   op.traits.computes_in_f32 = true;
   op.doc =
-      "h_t = exp(step_t a) h_(t-1) + step_t x_t b_t for each channel and state, from `state` or from "
-      "0 on; y_t = sum over n of h_tn c_tn. Outputs: y, and the last h.";
+      "h_t = exp(step_t a) h_(t-1) + step_t x_t b_t for each channel and state, from `state` or "
+      "from 0 on; y_t = sum over n of h_tn c_tn. Outputs: y, and the last h.";
   op.min_inputs = 5;
   op.max_inputs = 6;
   op.num_outputs = 2;

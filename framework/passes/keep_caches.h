@@ -1,6 +1,6 @@
 // keep-caches: gives storage to the values that eval programs leave to later runs, and shares it by
-// name. These are the keys and values of attention, to which every run adds those of new tokens, and
-// states, which every run reads and replaces.
+// name: the keys and values of attention, to which every run adds those of new tokens, and states,
+// which every run reads and replaces.
 //
 // Requires: types are final (mixed-precision), so that a cache has the type of its rows; no
 // placements yet.

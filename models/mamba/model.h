@@ -46,7 +46,7 @@ struct MambaMixer : nn::Module {
         // Step sizes, the softplus of this, begin between 0.001 and 0.1.
         dt_proj(this, "dt_proj", config.rank, config.inner,
                 {true, Initializer::Uniform(1 / std::sqrt(static_cast<double>(config.rank))),
-                 Initializer::Uniform(std::log(0.001), std::log(0.1))}),
+                 Initializer::Uniform(Log(0.001), Log(0.1))}),
         A_log(this, "A_log", {config.inner, config.states}, Initializer::Row(LogOfStates(config))),
         D(this, "D", {config.inner}, Initializer::Ones()),
         out_proj(this, "out_proj", config.inner, config.channels, {.has_bias = false}) {}
@@ -63,9 +63,11 @@ struct MambaMixer : nn::Module {
   }
 
  private:
+  // Rounded to f32, because C libraries differ in a logarithm's last bit.
+  static double Log(double x) { return static_cast<float>(std::log(x)); }
   static std::vector<double> LogOfStates(const MambaConfig& config) {
     std::vector<double> logs;
-    for (int64_t n = 1; n <= config.states; ++n) logs.push_back(std::log(static_cast<double>(n)));
+    for (int64_t n = 1; n <= config.states; ++n) logs.push_back(Log(static_cast<double>(n)));
     return logs;
   }
 };

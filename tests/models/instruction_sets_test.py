@@ -39,6 +39,8 @@ RUNS = {
     "gpt in bf16": GPT + ["--dtype", "bf16"],
     "lstm": ["--hidden", "24", "--layers", "2", "--context", "24", "--steps", "6", "--batch", "2", "--ranks-in-process",
              "2", "--zero", "3", "--sample-tokens", "20"],
+    "mamba": ["--context", "24", "--steps", "4", "--batch", "2", "--ranks-in-process", "2", "--zero", "3",
+              "--eval-windows", "4", "--sample-tokens", "20"],
 }
 
 
@@ -57,7 +59,7 @@ def train(run, instruction_set, environment, directory):
     program = next(path for path in PROGRAMS if path.name == run.split()[0])
     report = directory / "report.json"
     flags = RUNS[run] + ["--report", str(report)]
-    if program.name in ("gpt", "lstm"):
+    if program.name in ("gpt", "lstm", "mamba"):
         flags += ["--data", str(directory / "text.txt")]
     done = subprocess.run(
         [program, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,

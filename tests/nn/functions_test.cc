@@ -180,5 +180,31 @@ TEST(FunctionsTest, ReportPaddedLogits) {
             "graph test, eval 'run': padded_logits: got a weight of shape [5], expected (V, C)");
 }
 
+TEST(FunctionsTest, OfOtherTokens) {
+  const auto with = [](const std::function<Var(Var, Var)>& function) {
+    return LastNode([&](Inputs& in) {
+      return function(in.f32("x", {2, 5, 3}), in.f32("a", {3, 4}, Sbp::B()));
+    });
+  };
+  EXPECT_EQ(with([](Var x, Var) { return recurrence_over_tokens(x, x); }),
+            "%linear_recurrence: f32[2,5,3] = linear_recurrence %x, %x (dim=1)");
+  EXPECT_EQ(with([](Var x, Var) { return with_earlier_tokens(x, 2); }),
+            "%pad: f32[2,7,3] = pad %x (after=0, before=2, dim=1)");
+  EXPECT_EQ(
+      with([](Var x, Var a) { return selective_scan(x, x, a, matmul(x, a), matmul(x, a)); }),
+      "%selective_scan: f32[2,5,3], %selective_scan.1: f32[2,3,4] = selective_scan %x, %x, %a, "
+      "%reshape_3, %reshape_1");
+  EXPECT_EQ(with([](Var x, Var a) { return recurrence_over_tokens(a, x); }),
+            "graph test, eval 'run': recurrence_over_tokens of %x f32[2,5,3]: got a decay [3,4], "
+            "expected both (B, S, ...)");
+  EXPECT_EQ(with([](Var x, Var) { return with_earlier_tokens(x, 0); }),
+            "graph test, eval 'run': with_earlier_tokens of %x f32[2,5,3]: got 0 earlier tokens, "
+            "expected at least 1, of x (B, S, C)");
+  EXPECT_EQ(
+      with([](Var x, Var a) { return selective_scan(x, x, x, a, a); }),
+      "graph test, eval 'run': selective_scan: a is not (D, N): x f32[2,5,3], step f32[2,5,3], "
+      "a f32[2,5,3], b f32[3,4], c f32[3,4]");
+}
+
 }  // namespace
 }  // namespace zg::nn

@@ -28,15 +28,17 @@ inline constexpr int64_t kVocabulary = 50;
 inline constexpr int64_t kLayers = 2;
 inline constexpr int64_t kStreams = 2;  // texts of each rank, in the program "streams"
 
-// Attention beside a recurrence, whose caches and states go together.
+// Attention beside recurrences, whose caches and states go together.
 struct Hybrid : nn::Module {
   nn::Embedding table{this, "table", kVocabulary, 16};
   models::MambaLayer mamba{this, "mamba", {1, 16, 32, 4, 4, 4}};
   nn::GRU gru{this, "gru", 16, 16};
+  nn::Linear gate{this, "gate", 16, 16};
   nn::CausalSelfAttention attention{this, "attention", 16, 2};
   Var forward(Var tokens) override {
     Var x = mamba(table(tokens));
     x = x + gru(x);
+    x = x + recurrence_over_tokens(sigmoid(gate(x)), x);
     return linear(x + attention(x), table.weight);
   }
 };

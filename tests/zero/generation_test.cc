@@ -51,8 +51,8 @@ TEST(Generation, ContinuesFromStates) {
        {Case{"mamba", DType::kF32, 2, kLayers * (3 * 32 + 32 * 4) * 4},
         Case{"mamba", DType::kBF16, 1, kLayers * (3 * 32 + 32 * 4) * 4},
         Case{"lstm", DType::kF32, 2, kLayers * 2 * 16 * 4},
-        Case{"hybrid", DType::kBF16, 1, (3 * 32 + 32 * 4 + 16) * 4 + 2 * kContext * 16 * 2},
-        Case{"hybrid", DType::kF32, 2, (3 * 32 + 32 * 4 + 16) * 4 + 2 * kContext * 16 * 4}}) {
+        Case{"hybrid", DType::kBF16, 1, (3 * 32 + 32 * 4 + 2 * 16) * 4 + 2 * kContext * 16 * 2},
+        Case{"hybrid", DType::kF32, 2, (3 * 32 + 32 * 4 + 2 * 16) * 4 + 2 * kContext * 16 * 4}}) {
     SCOPED_TRACE(fmt::format("{}, {}", one.model, DTypeName(one.dtype)));
     OnRanks({one.model, one.ranks, 3, one.dtype}, [&](RankRun& run) -> Status {
       ZG_RETURN_IF_ERROR(ExpectLogitsOfWholeTexts(run));

@@ -9,11 +9,11 @@
 
 namespace zg {
 
-// Rows of a multiple of so many elements are copied in pieces of this size, which the compiler turns
-// into a few moves: for a short row, calls of memcpy and fill would take longer than the copy.
+// Rows of a multiple of so many elements are copied in pieces of this size, which are a few moves:
+// for a short row, calls of memcpy and fill would take longer than the copy.
 inline constexpr int64_t kGatherPiece = 16;
 
-// Rows whose elements are all the same, or next to each other; the next row begins `stride` further.
+// Rows whose elements are all the same, or next to each other; the next one is `stride` further.
 template <typename T>
 ZG_INLINE void GatherWholeRows(const T* from, int64_t stride, bool repeats, int64_t rows,
                                int64_t row, T* block) {
