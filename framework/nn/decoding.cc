@@ -72,7 +72,14 @@ void Decoding::Keep(Var next, const std::string& what) {
     return;
   }
   const std::string name = NameOf(what);
-  const std::string state = Numbered(name, num_states_[name]);
+  const int number = num_states_[name];
+  if (number == 0 || next.shape().num_elements() == 0 || next.shape().num_dims() == 0) {
+    trace.Fail(
+        InvalidArgument("Decoding '{}': got {} to keep as {}, expected (B, shape), after State",
+                        name_, next.shape().ToString(), what));
+    return;
+  }
+  const std::string state = Numbered(name, number);
   const int64_t texts = next.dim(0);
   const Var rows = reshape(next, {texts, 1, next.shape().num_elements() / texts});
   trace.Append("keep_rows", {rows, arange(1)}, {{"name", state}}, state + ".kept");

@@ -304,6 +304,34 @@ TEST(Generation, RefusesModelsThatCannotBeDecoded) {
           "expected that of tokens to themselves, without mask and bias");
 }
 
+TEST(Generation, KeepsOnlyStatesThatAreRead) {
+  RegisterAllOps();
+  const auto error = [](const std::function<void(nn::Decoding&, Var)>& body) {
+    Graph graph("test");
+    graph.eval("run", [&](Inputs& in) {
+      const Var x = in.f32("x", {2, 3});
+      nn::Decoding decoding("texts", in.i64("start", {2}), 8);
+      body(decoding, x);
+      return x;
+    });
+    return graph.status().message();
+  };
+  EXPECT_EQ(
+      error([](nn::Decoding& decoding, Var x) { decoding.Keep(x, "h"); }),
+      "graph test, eval 'run': Decoding 'texts': got [2,3] to keep as h, expected (B, shape), "
+      "after State");
+  EXPECT_EQ(error([](nn::Decoding& decoding, Var x) {
+              decoding.State(x, {3}, "h");
+              decoding.Keep(sum(x), "h");
+            }),
+            "graph test, eval 'run': Decoding 'texts': got [] to keep as h, expected (B, shape), "
+            "after State");
+  EXPECT_EQ(error([](nn::Decoding& decoding, Var x) {
+              decoding.Keep(decoding.State(x, {3}, "h") + x, "h");
+            }),
+            "");
+}
+
 TEST(Generation, IsForEvalPrograms) {
   RegisterAllOps();
   nn::Embedding table(nullptr, "table", 50, 8);
