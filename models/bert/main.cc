@@ -18,6 +18,7 @@
 #include "models/bert/hugging_face.h"
 #include "models/bert/masking.h"
 #include "models/bert/presets.h"
+#include "models/hugging_face/from_flag.h"
 #include "models/text/text.h"
 #include "models/text/text_flags.h"
 #include "models/text/text_windows.h"
@@ -77,13 +78,7 @@ std::optional<int64_t> MaskTokenOf(const Tokenizer* tokenizer) {
 StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
   models::BertConfig config = models::FindBertPreset(flags.preset)->config;
   if (!flags.from.empty()) {
-    if (!job.options().init.empty()) {
-      return InvalidArgument("--init: --from {} gives first values already; leave one of them out",
-                             flags.from);
-    }
-    StatusOr<models::BertConfig> read = models::ReadBertConfig(flags.from);
-    ZG_RETURN_IF_ERROR(read.status().WithContext("--from"));
-    config = *read;
+    ZG_ASSIGN_OR_RETURN(config, models::ConfigFrom(job, flags.from, models::ReadBertConfig));
   }
   if (flags.context > config.context) {
     return InvalidArgument(
@@ -177,10 +172,7 @@ Status Run(Job& job, const Flags& flags) {
   options.samples_per_micro_batch = batch;
   options.tokens_per_micro_batch = shape.num_elements();
   std::unique_ptr<Trainer> made = make_trainer(job, graph, options);
-  if (!flags.from.empty() && job.options().resume.empty()) {
-    ZG_RETURN_IF_ERROR(
-        made->load_parameters(flags.from + "/model.safetensors").WithContext("--from"));
-  }
+  ZG_RETURN_IF_ERROR(models::LoadFrom(job, flags.from, *made));
   Training training(job, std::move(made), options);
   Trainer& trainer = training.trainer();
   const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "training");

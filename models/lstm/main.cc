@@ -4,15 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "models/lstm/model.h"
+#include "models/text/language.h"
 #include "models/text/sample.h"
 #include "models/text/text.h"
 #include "models/text/text_flags.h"
-#include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -48,50 +46,16 @@ Status Run(Job& job, const Flags& flags) {
   ZG_ASSIGN_OR_RETURN(const models::Text text,
                       models::Text::Open(flags.text, /*vocabulary=*/0, flags.context));
   config.vocabulary = text.vocabulary();
-  ZG_ASSIGN_OR_RETURN(
-      models::TextWindows windows,
-      models::TextWindows::Create(job, text.tokens(), flags.context, flags.text.eval_windows));
-  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt, text.Prompt(flags.sample, kPromptTokens));
-
   models::LstmLanguage model(config);
-  Graph graph("lstm");
-  const int64_t batch = job.options().batch;
-  const Shape shape = {batch, flags.context};
-  const auto loss = [&](Inputs& in) {
-    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
-  };
-  graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay}, loss);
-  graph.eval("validate", loss);
-  std::optional<Generator> generator;
-  if (flags.sample.tokens > 0) {
-    generator.emplace(graph, GeneratorOptions{.context = flags.context},
-                      [&](Var tokens) { return model(tokens); });
-  }
-
-  TrainOptions options;
-  options.description = fmt::format("lstm: {} layers, {} channels, context {}, vocabulary {}",
-                                    config.layers, config.hidden, flags.context, config.vocabulary);
-  options.samples_per_micro_batch = batch;
-  options.tokens_per_micro_batch = shape.num_elements();
-  Training training = train(job, graph, options);
-  Trainer& trainer = training.trainer();
-  while (training.next()) {
-    training.step([&](int64_t micro_batch) {
-      return windows.Feed(trainer, training.step_number(), micro_batch);
-    });
-  }
-  if (training.report().was_ended_by_signal) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
-  training.log("validation_loss", validation);
-  ZG_ASSIGN_OR_RETURN(const std::string lines,
-                      text.LossLines(validation, windows.validation_tokens()));
-  if (job.is_main()) print_out(lines);
-  if (!generator) return Status::Ok();
-  const auto seed = static_cast<uint64_t>(job.options().seed);
-  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
-                      generator->generate(trainer, prompt, models::OptionsOf(flags.sample, seed)));
-  if (job.is_main()) print_out(text.Continuation(flags.sample, sample));
-  return Status::Ok();
+  models::LanguageTask task;
+  task.name = "lstm";
+  task.description = fmt::format("lstm: {} layers, {} channels, context {}, vocabulary {}",
+                                 config.layers, config.hidden, flags.context, config.vocabulary);
+  task.optimizer = {.lr = flags.lr, .weight_decay = flags.weight_decay};
+  task.context = flags.context;
+  task.longest_prompt = kPromptTokens;
+  return models::TrainLanguage(job, task, text, flags.text, flags.sample,
+                               [&](Var tokens) { return model(tokens); });
 }
 
 int Main(int argc, char** argv) {

@@ -5,18 +5,15 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "models/hugging_face/from_flag.h"
 #include "models/mamba/hugging_face.h"
 #include "models/mamba/presets.h"
+#include "models/text/language.h"
 #include "models/text/sample.h"
 #include "models/text/text.h"
 #include "models/text/text_flags.h"
-#include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -52,13 +49,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
 StatusOr<models::MambaConfig> MakeConfig(const Job& job, const Flags& flags) {
   models::MambaConfig config = models::FindMambaPreset(flags.preset)->config;
   if (!flags.from.empty()) {
-    if (!job.options().init.empty()) {
-      return InvalidArgument("--init: --from {} gives first values already; leave one of them out",
-                             flags.from);
-    }
-    StatusOr<models::MambaConfig> read = models::ReadMambaConfig(flags.from);
-    ZG_RETURN_IF_ERROR(read.status().WithContext("--from"));
-    config = *read;
+    ZG_ASSIGN_OR_RETURN(config, models::ConfigFrom(job, flags.from, models::ReadMambaConfig));
   }
   return config;
 }
@@ -70,56 +61,17 @@ Status Run(Job& job, const Flags& flags) {
       const models::Text text,
       models::Text::Open(flags.text, has_any_vocabulary ? 0 : config.vocabulary, flags.context));
   if (has_any_vocabulary) config.vocabulary = text.vocabulary();
-  ZG_ASSIGN_OR_RETURN(
-      models::TextWindows windows,
-      models::TextWindows::Create(job, text.tokens(), flags.context, flags.text.eval_windows));
-  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt, text.Prompt(flags.sample, flags.context));
   models::Mamba model(config);
-  Graph graph("mamba");
-  const int64_t batch = job.options().batch;
-  const Shape shape = {batch, flags.context};
-  const auto loss = [&](Inputs& in) {
-    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
-  };
-  graph.train(optim::AdamW{.lr = flags.lr, .beta2 = 0.95, .weight_decay = flags.weight_decay},
-              loss);
-  graph.eval("validate", loss);
-  std::optional<Generator> generator;
-  if (flags.sample.tokens > 0) {
-    generator.emplace(graph, GeneratorOptions{.context = flags.context},
-                      [&](Var tokens) { return model(tokens); });
-  }
-
-  TrainOptions options;
-  options.description =
+  models::LanguageTask task;
+  task.name = "mamba";
+  task.description =
       fmt::format("mamba: {} layers, {} channels, {} states, context {}, vocabulary {}",
                   config.layers, config.channels, config.states, flags.context, config.vocabulary);
-  options.samples_per_micro_batch = batch;
-  options.tokens_per_micro_batch = shape.num_elements();
-  std::unique_ptr<Trainer> made = make_trainer(job, graph, options);
-  if (!flags.from.empty() && job.options().resume.empty()) {
-    ZG_RETURN_IF_ERROR(
-        made->load_parameters(flags.from + "/model.safetensors").WithContext("--from"));
-  }
-  Training training(job, std::move(made), options);
-  Trainer& trainer = training.trainer();
-  while (training.next()) {
-    training.step([&](int64_t micro_batch) {
-      return windows.Feed(trainer, training.step_number(), micro_batch);
-    });
-  }
-  if (training.report().was_ended_by_signal) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
-  training.log("validation_loss", validation);
-  ZG_ASSIGN_OR_RETURN(const std::string lines,
-                      text.LossLines(validation, windows.validation_tokens()));
-  if (job.is_main()) print_out(lines);
-  if (!generator) return Status::Ok();
-  const auto seed = static_cast<uint64_t>(job.options().seed);
-  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
-                      generator->generate(trainer, prompt, models::OptionsOf(flags.sample, seed)));
-  if (job.is_main()) print_out(text.Continuation(flags.sample, sample));
-  return Status::Ok();
+  task.optimizer = {.lr = flags.lr, .beta2 = 0.95, .weight_decay = flags.weight_decay};
+  task.context = task.longest_prompt = flags.context;
+  task.from = flags.from;
+  return models::TrainLanguage(job, task, text, flags.text, flags.sample,
+                               [&](Var tokens) { return model(tokens); });
 }
 
 int Main(int argc, char** argv) {
