@@ -48,15 +48,6 @@ SumOf<T> SumRow(const T* x, int64_t size, bool reverse, SumOf<T> sum, T* y) {
   return sum;
 }
 
-ZG_INLINE void StoreRounded(Lanes lanes, float* y) { StoreLanes(lanes, y); }
-template <typename Half>
-ZG_INLINE void StoreRounded(Lanes lanes, Half* y) {
-  float values[kLanes];
-  StoreLanes(lanes, values);
-  ZG_INDEPENDENT
-  for (int i = 0; i < kLanes; ++i) y[i] = FromF32<Half>(values[i]);
-}
-
 // The same for kLanes rows, which begin at 0. They are the lanes of a vector, because in a single
 // row every addition waits for the one before it.
 template <bool kReverse, typename T>
@@ -75,8 +66,7 @@ void SumRows(const T* x, int64_t size, T* y) {
         column += sum;
         sum = column;
       }
-      Transpose(square);
-      for (int i = 0; i < kLanes; ++i) StoreRounded(square[i], y + i * size + begin);
+      StoreTransposed(square, size, y + begin);
     }
     StoreLanes(sum, to);
   });

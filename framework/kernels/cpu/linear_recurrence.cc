@@ -89,17 +89,6 @@ void AdvanceGrad(const Path& path, const T* dh, const T* decay, const T* h, cons
 using Square = Lanes[kLanes];
 constexpr int64_t kSquaresAhead = 4;
 
-template <typename T>
-ZG_INLINE void StoreSquare(Square& square, int64_t stride, T* rows) {
-  Transpose(square);
-  for (int i = 0; i < kLanes; ++i) {
-    float values[kLanes];
-    StoreLanes(square[i], values);
-    ZG_INDEPENDENT
-    for (int k = 0; k < kLanes; ++k) rows[i * stride + k] = FromF32<T>(values[k]);
-  }
-}
-
 // Recurrences along the last dim: kLanes rows of `size` elements are the lanes of a vector, because
 // in a single one every step waits for the one before it. Both functions return the number of
 // elements that they have computed, from the beginning, or with `backwards` from the end on.
@@ -118,7 +107,7 @@ int64_t AdvanceRows(int64_t size, bool backwards, const T* decay, const T* x, fl
         const int at = backwards ? kLanes - 1 - i : i;
         values[at] = NextOfRecurrence<kLeaving>(decays[at], values[at], state);
       }
-      StoreSquare(values, size, h + begin);
+      StoreTransposed(values, size, h + begin);
     }
     StoreLanes(state, states);
   });
@@ -147,8 +136,8 @@ int64_t AdvanceRowsGrad(int64_t size, bool backwards, const T* dh, const T* deca
         used[at] = next.ddecay;
         values[at] = next.dx;
       }
-      StoreSquare(used, size, ddecay + begin);
-      StoreSquare(values, size, dx + begin);
+      StoreTransposed(used, size, ddecay + begin);
+      StoreTransposed(values, size, dx + begin);
     }
     StoreLanes(state, states);
   });
@@ -192,8 +181,8 @@ class Recurrences : public Kernel {
     const auto body = [&](int64_t begin, int64_t end, int thread) {
       auto* const floats =
           static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
-      std::fill_n(floats, 2 * columns_, 0.0f);
       const Scratch scratch = {floats, floats + columns_};
+      std::fill_n(floats + columns_, columns_, 0.0f);
       while (begin < end) {
         if (view_.inner == 1 && begin + kLanes <= end) {
           const int64_t done = rows(begin * view_.size, scratch);

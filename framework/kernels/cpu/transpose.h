@@ -51,4 +51,16 @@ ZG_INLINE void LoadTransposed(const T* row, int64_t stride, int64_t ahead,
   Transpose(square);
 }
 
+// Stores the transpose to sixteen rows, rounded to T.
+template <typename T>
+ZG_INLINE void StoreTransposed(Lanes (&square)[kLanes], int64_t stride, T* row) {
+  Transpose(square);
+  for (int i = 0; i < kLanes; ++i, row += stride) {
+    float values[kLanes];
+    StoreLanes(square[i], values);
+    ZG_INDEPENDENT
+    for (int k = 0; k < kLanes; ++k) row[k] = FromF32<T>(values[k]);
+  }
+}
+
 }  // namespace zg

@@ -1,3 +1,4 @@
+#include "framework/kernels/cuda/dim_path.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/dim_view.h"
 #include "framework/kernels/math/any_element.h"
@@ -10,17 +11,15 @@ template <typename T>
 struct CumsumBody {
   const T* x;
   T* y;
-  int64_t size, inner;
-  bool reverse;
+  DimPath path;
 
   template <int kCount>
   __device__ void Run(int64_t begin) const {
 #pragma unroll
     for (int c = 0; c < kCount; ++c) {
-      const int64_t first = (begin + c) / inner * size * inner + (begin + c) % inner;
       auto sum = NumberOf(T());  // f32, or i64
-      for (int64_t i = 0; i < size; ++i) {
-        const int64_t at = first + (reverse ? size - 1 - i : i) * inner;
+      int64_t at = path.First(begin + c);
+      for (int64_t i = 0; i < path.size; ++i, at += path.Step()) {
         sum += NumberOf(x[at]);
         y[at] = ElementFrom<T>::Of(sum);
       }
@@ -38,8 +37,8 @@ class Cumsum : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     return WithAnyType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      const CumsumBody<T> body = {arguments.input<T>(0), arguments.output<T>(0), x_.size, x_.inner,
-                                  reverse_};
+      const CumsumBody<T> body = {
+          arguments.input<T>(0), arguments.output<T>(0), {x_.size, x_.inner, reverse_}};
       return RunPacks<1>(body, true, x_.outer * x_.inner, arguments.stream);
     });
   }

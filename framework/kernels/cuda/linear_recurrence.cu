@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "framework/kernels/cuda/dim_path.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/dim_view.h"
 #include "framework/kernels/math/linear_recurrence_math.h"
@@ -7,25 +8,13 @@
 namespace zg::cuda {
 namespace {
 
-// A thread computes a recurrence: `size` elements, `step` apart from each other, from `first` on.
-struct Path {
-  int64_t size, inner;
-  bool backwards;
-
-  __device__ int64_t First(int64_t column) const {
-    const int64_t begin = column / inner * size * inner + column % inner;
-    return backwards ? begin + (size - 1) * inner : begin;
-  }
-  __device__ int64_t Step() const { return backwards ? -inner : inner; }
-};
-
-// h may be decay or x.
+// A thread computes a recurrence. h may be decay or x.
 template <bool kLeaving, typename T>
 struct RecurrenceBody {
   const T* decay;
   const T* x;
   T* h;
-  Path path;
+  DimPath path;
 
   template <int kCount>
   __device__ void Run(int64_t begin) const {
@@ -48,7 +37,7 @@ struct RecurrenceGradBody {
   const T* h;
   T* ddecay;
   T* dx;
-  Path path;
+  DimPath path;
 
   template <int kCount>
   __device__ void Run(int64_t begin) const {
@@ -88,7 +77,7 @@ class Recurrences : public Kernel {
 
   const DType dtype_;
   const bool leaving_;
-  Path path_;
+  DimPath path_;
   int64_t count_;
 };
 
