@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "framework/kernels/cuda/kernel_util.h"
+
 namespace zg::cuda {
 
 struct DimPath {
