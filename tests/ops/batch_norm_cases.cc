@@ -99,6 +99,8 @@ FamilyCases BatchNormCases() {
   AddCases(&family.cases, "rows of a vector", {3, 2, 8, 17});
   AddCases(&family.cases, "squares", {3, 2, 4, 4});
   AddCases(&family.cases, "splits", {2, 6, 3, 3});
+  AddCases(&family.cases, "blocks of channels", {2, 5, 50, 60});
+  AddCases(&family.cases, "blocks of features", {2, 1037});
   // The results bend less with a large variance, so that differences see their slope.
   for (OpCase& one : family.cases) {
     if (one.op == "batch_norm_grad") one.check_gradient = false;

@@ -12,9 +12,10 @@ namespace zg {
 namespace {
 
 // Channels are processed in blocks whose rows of a sample, which are neighbours in memory, have
-// together about this many elements: short rows are read as fast as long ones, and all rows of the
-// block stay in a core's caches from one pass to the next.
-constexpr int64_t kBlockElements = 1024;
+// together about this many elements: several pages, as a processor reads the first lines of a page
+// slowly, and few enough that all rows of the block stay in the caches from one pass to the next.
+constexpr int64_t kBlockElements = 8192;
+constexpr int64_t kMaxBlockChannels = 1024;
 
 // x (samples, channels, pixels), or the neighbouring channels of a block.
 struct Images {
@@ -23,13 +24,13 @@ struct Images {
     step = channels * pixels;
   }
   int64_t samples;
-  int64_t channels;  // at most kBlockElements in a block
+  int64_t channels;  // at most kMaxBlockChannels in a block
   int64_t pixels = 1;
   int64_t step;  // from a sample's row of a channel to the next sample's
 
   float count() const { return static_cast<float>(samples * pixels); }
   int64_t block_channels() const {
-    return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, pixels));
+    return std::clamp<int64_t>(kBlockElements / std::max<int64_t>(1, pixels), 1, kMaxBlockChannels);
   }
 };
 
@@ -48,7 +49,7 @@ void ForBlocks(Threads* threads, const Images& images, const Run& run) {
 
 // A number of each channel of a block.
 template <typename Number>
-using OfChannels = Number[kBlockElements];
+using OfChannels = Number[kMaxBlockChannels];
 
 // Adds the sums of a sample's row of each channel to `totals`. terms(load, number, sums) adds its
 // lanes to sums[0], sums[1], ...; load(x, padding) reads elements, as for SumManyTerms, and
