@@ -274,6 +274,7 @@ ir::OpDef ConcatOp() {
   op.doc =
       "y is x0, x1, ... side by side along `dim`; of_groups: gradients of slices, each of which may "
       "be split.";
+  op.traits.promotes_types = true;
   op.max_inputs = -1;
   op.attributes = {{"dim", int64_t{0}, true}, {"of_groups", false}};
   op.infer_shape = ConcatType;

@@ -128,6 +128,7 @@ ir::OpDef Elementwise(ElementwiseCode code, InputNames names, std::string doc, L
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = row.num_inputs;
   op.traits.is_elementwise = true;
+  op.traits.promotes_types = true;
   op.traits.keeps_groups = true;
   op.traits.computes_in_f32 = ComputesInF32(code);
   if (!row.attribute.empty()) op.attributes = {{std::string(row.attribute), 1.0, true}};

@@ -40,6 +40,7 @@ ir::OpDef Where() {
   ir::OpDef op;
   op.name = "where";
   op.doc = "y = a where the condition holds, else b.";
+  op.traits.promotes_types = true;
   op.min_inputs = op.max_inputs = 3;
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     if (call.inputs[0].dtype != DType::kBool) {

@@ -54,7 +54,7 @@ class SectionLowering {
       ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
     } else if (traits.is_loss) {
       if (any_input(is_half) && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0, dtype_));
-    } else if (traits.computes_in_f32 || (traits.is_elementwise && any_input(is_f32_result))) {
+    } else if (traits.computes_in_f32 || (traits.promotes_types && any_input(is_f32_result))) {
       ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
     } else if (any_input(is_half) || any_input(is_f32_source)) {
       ZG_RETURN_IF_ERROR(CastAll(node, DType::kF32, dtype_));
