@@ -210,13 +210,13 @@ int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_
 
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
-Status Trainer::feed(std::initializer_list<NamedData> data) {
+Status Trainer::feed(const std::vector<NamedData>& data) {
   for (const NamedData& item : data)
     ZG_RETURN_IF_ERROR(stepping_->SetInput("", item.name, item.data, item.bytes));
   return Status::Ok();
 }
 
-Status Trainer::eval(std::string_view name, std::initializer_list<NamedData> data) {
+Status Trainer::eval(std::string_view name, const std::vector<NamedData>& data) {
   for (const NamedData& item : data)
     ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.data, item.bytes));
   return executor_->RunEval(name);

@@ -100,7 +100,7 @@ class Trainer {
   // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches.
   StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
   // The same with the data of this rank's only micro-batch. Error: a step has several.
-  StatusOr<float> step(std::initializer_list<NamedData> data);
+  StatusOr<float> step(const std::vector<NamedData>& data);
   // A step that updates only the parameters of these groups, such as the players of a game in turns:
   //   trainer->step_groups({"critic"}, {{"real", x}, {"noise", z}});
   // "" names the parameters that are in no group. The others keep their values and states, and what
@@ -111,10 +111,10 @@ class Trainer {
   StatusOr<float> step_groups(const std::vector<std::string>& groups,
                               const std::function<Status(int64_t micro_batch)>& feed);
   StatusOr<float> step_groups(const std::vector<std::string>& groups,
-                              std::initializer_list<NamedData> data);
+                              const std::vector<NamedData>& data);
   // Sets inputs of the training program, from within `feed`. The data must stay valid until the
   // step ends.
-  Status feed(std::initializer_list<NamedData> data);
+  Status feed(const std::vector<NamedData>& data);
   // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
   // the largest. It must be the same on every rank, or the next step is an error. Errors: no such size;
   // called from within `feed`.
@@ -131,7 +131,7 @@ class Trainer {
 
   // Runs an eval program on this rank's micro-batch. Its results stay in the arena until the next
   // run.
-  Status eval(std::string_view name, std::initializer_list<NamedData> data);
+  Status eval(std::string_view name, const std::vector<NamedData>& data);
   // This rank's part of a result of the eval program that ran last: the rows of its own
   // micro-batch, or, for a scalar, the mean over all ranks. Error: another program has run since.
   StatusOr<std::vector<float>> local_result(std::string_view eval,

@@ -57,13 +57,13 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
   return RunStep(feed, step);
 }
 
-StatusOr<float> Trainer::step(std::initializer_list<NamedData> data) {
+StatusOr<float> Trainer::step(const std::vector<NamedData>& data) {
   ZG_RETURN_IF_ERROR(CheckOneMicroBatch("step"));
   return step([&](int64_t) { return feed(data); });
 }
 
 StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
-                                     std::initializer_list<NamedData> data) {
+                                     const std::vector<NamedData>& data) {
   ZG_RETURN_IF_ERROR(CheckOneMicroBatch("step_groups"));
   return step_groups(groups, [&](int64_t) { return feed(data); });
 }

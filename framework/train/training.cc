@@ -318,7 +318,7 @@ bool Training::next() {
 
 int64_t Training::step_number() const { return impl_->step_number; }
 
-float Training::step(std::initializer_list<NamedData> data) {
+float Training::step(const std::vector<NamedData>& data) {
   return impl_->Step([&] { return impl_->trainer->step(data); });
 }
 

@@ -50,7 +50,7 @@ class Training {
   int64_t step_number() const;  // of the next step; the first of a run is 1
 
   // Takes the step. Returns the mean loss of its micro-batches.
-  float step(std::initializer_list<NamedData> data);  // one micro-batch per rank
+  float step(const std::vector<NamedData>& data);  // one micro-batch per rank
   // `feed` sets the inputs of each micro-batch of this rank (trainer().feed); `micro_batch` is its
   // index within the step over all ranks.
   float step(const std::function<Status(int64_t micro_batch)>& feed);
