@@ -155,6 +155,14 @@ FamilyCases ConvCases() {
            {.padding = {2, 2}, .groups = 5}, false, false);
   AddCases(cases, "depthwise, some pixels left out", {2, 2, 9, 8}, {2, 1, 2, 2},
            {.stride = {3, 3}, .groups = 2});
+  AddCases(cases, "depthwise, more padding than window", {3, 7, 3, 3}, {7, 1, 2, 2},
+           {.stride = {1, 2}, .padding = {3, 4}, .groups = 7}, true, false);
+  AddCases(cases, "depthwise, bands of rows", {1, 17, 64, 40}, {17, 1, 3, 3},
+           {.padding = {1, 1}, .groups = 17}, true, false);
+  AddCases(cases, "depthwise, bands of one row", {1, 3, 1, 5000}, {3, 1, 1, 4},
+           {.padding = {0, 3}, .groups = 3}, true, false);
+  AddCases(cases, "depthwise, strided bands of rows", {2, 9, 131, 34}, {9, 1, 3, 3},
+           {.stride = {2, 2}, .padding = {1, 1}, .dilation = {2, 1}, .groups = 9}, false, false);
   AddCases(cases, "more padding than window", {1, 2, 3, 3}, {2, 2, 2, 2}, {.padding = {3, 4}});
   AddCases(cases, "one row", {2, 3, 1, 9}, {4, 3, 1, 3}, {.stride = {1, 2}, .padding = {0, 1}});
   AddCases(cases, "splits", {6, 2, 4, 4}, {3, 2, 3, 3}, same, true);
@@ -219,6 +227,16 @@ FamilyCases ConvCases() {
   AddSizes(&family.bench, "64x32x32 to 128", {32, 64, 32, 32}, {128, 64, 3, 3}, halving);
   AddSizes(&family.bench, "64x32x32 to 128, 1x1", {32, 64, 32, 32}, {128, 64, 1, 1},
            {.stride = {2, 2}});
+  const Window depthwise = {.padding = {1, 1}, .groups = 96};
+  AddSizes(&family.bench, "depthwise 96x32x32", {32, 96, 32, 32}, {96, 1, 3, 3}, depthwise);
+  AddSizes(&family.bench, "depthwise 96x32x32, halving", {32, 96, 32, 32}, {96, 1, 3, 3},
+           {.stride = {2, 2}, .padding = {1, 1}, .groups = 96});
+  AddSizes(&family.bench, "depthwise 96x4x4", {32, 96, 4, 4}, {96, 1, 3, 3}, depthwise);
+  AddSizes(&family.bench, "depthwise 96x16x16, 7x7", {32, 96, 16, 16}, {96, 1, 7, 7},
+           {.padding = {3, 3}, .groups = 96});
+  AddSizes(&family.bench, "depthwise 512x1x256", {8, 512, 1, 256}, {512, 1, 1, 4},
+           {.padding = {0, 3}, .groups = 512});
+  AddSizes(&family.bench, "depthwise 96x112x112", {2, 96, 112, 112}, {96, 1, 3, 3}, depthwise);
   return family;
 }
 

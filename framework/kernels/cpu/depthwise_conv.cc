@@ -2,309 +2,280 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
-#include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/image_windows.h"
+#include "framework/kernels/cpu/image_band.h"
+#include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/planes_in_lanes.h"
 #include "framework/kernels/cpu/sharing.h"
 
 namespace zg {
 namespace {
 
-// So many sums are computed at once; what is read and written behind the last one is scratch.
-constexpr int64_t kWide = 4 * kLanes;
+// The weights of sixteen planes: weights[tap * stride + lane].
+struct LaneWeights {
+  const float* weights;
+  int64_t stride;
+  const float* bias;  // null: none
+};
 
-template <int kVectors>
-ZG_INLINE void SumTapsAt(const float* x, const int64_t* offsets, const float* weights,
-                         int64_t num_taps, float start, float* y) {
-  Lanes sums[kVectors];
+// sums[i] = bias + the sum over taps of a weight times what its place in the window of i holds.
+ZG_INLINE void SumTaps(const float* const* windows, const int64_t* offsets, int64_t num_taps,
+                       const LaneWeights& weights, Lanes* sums) {
+  constexpr int kAtOnce = 4;
+  Lanes own[kAtOnce];
+  const Lanes start = weights.bias == nullptr ? Lanes{} : LoadLanes(weights.bias);
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) sums[v] = Lanes{} + start;
+  for (int i = 0; i < kAtOnce; ++i) own[i] = start;
   for (int64_t tap = 0; tap < num_taps; ++tap) {
-    const float* const from = x + offsets[tap];
-    const Lanes weight = Lanes{} + weights[tap];
+    const Lanes weight = LoadLanes(weights.weights + tap * weights.stride);
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[v] += weight * LoadLanes(from + v * kLanes);
+    for (int i = 0; i < kAtOnce; ++i) own[i] += weight * LoadLanes(windows[i] + offsets[tap]);
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) StoreLanes(sums[v], y + v * kLanes);
-}
-
-// y[p] = start + the sum over taps of weights[tap] x[p + offsets[tap]], for p < count.
-void SumTaps(const float* x, const std::vector<int64_t>& taps, const float* weights, float start,
-             int64_t count, float* y) {
-  const int64_t* const offsets = taps.data();
-  const auto num_taps = static_cast<int64_t>(taps.size());
-  Multiversion([=]() ZG_VERSION {
-    int64_t p = 0;
-    for (; p + kWide <= count; p += kWide) {
-      SumTapsAt<4>(x + p, offsets, weights, num_taps, start, y + p);
-    }
-    for (; p < count; p += kLanes) {
-      SumTapsAt<1>(x + p, offsets, weights, num_taps, start, y + p);
-    }
-  });
-}
-
-// Adds the sums over p < count of dy[p] x[p + offsets[tap]] for each tap.
-void AddProducts(const float* dy, const float* x, const std::vector<int64_t>& taps, int64_t count,
-                 float* products) {
-  const int64_t* const offsets = taps.data();
-  const auto num_taps = static_cast<int64_t>(taps.size());
-  Multiversion([=]() ZG_VERSION {
-    constexpr int kAtOnce = 4;
-    for (int64_t first = 0; first < num_taps; first += kAtOnce) {
-      // The last ones again, if there are not as many.
-      const auto offset = [=](int64_t i) __attribute__((always_inline)) {
-        return offsets[std::min(first + i, num_taps - 1)];
-      };
-      const float* const x0 = x + offset(0);
-      const float* const x1 = x + offset(1);
-      const float* const x2 = x + offset(2);
-      const float* const x3 = x + offset(3);
-      float sums[kAtOnce];
-      SumManyTerms<kAtOnce>(
-          count,
-          [&](const auto& load, Lanes* lanes) __attribute__((always_inline)) {
-            const Lanes own = load(dy, 0.0f);
-            lanes[0] += own * load(x0, 0.0f);
-            lanes[1] += own * load(x1, 0.0f);
-            lanes[2] += own * load(x2, 0.0f);
-            lanes[3] += own * load(x3, 0.0f);
-          },
-          sums);
-      for (int64_t i = 0; i < std::min<int64_t>(kAtOnce, num_taps - first); ++i) {
-        products[first + i] += sums[i];
-      }
-    }
-  });
-}
-
-// Rows of `count` numbers, `stride` apart, in `dtype`.
-void StoreRows(const float* from, int64_t stride, int64_t rows, int64_t count, DType dtype,
-               void* to) {
-  if (dtype != DType::kF32) return RoundRows(from, stride, rows, count, dtype, to, count);
-  float* row = static_cast<float*>(to);
-  for (int64_t i = 0; i < rows; ++i, row += count) std::copy_n(from + i * stride, count, row);
+  for (int i = 0; i < kAtOnce; ++i) sums[i] = own[i];
 }
 
 class DepthwiseKernel : public Kernel {
  protected:
-  DepthwiseKernel(const ConvShape& shape, const KernelSpec& spec)
-      : shape_(shape), dtype_(spec.outputs[0].dtype), threads_(spec.threads) {
-    for (int i = 0; i < 2; ++i) {
-      plane_.in[i] = shape.in[i];
-      plane_.before[i] = shape.padding[i];
-      plane_.size[i] = shape.in[i] + 2 * shape.padding[i];
-    }
-  }
-
-  // A plane's rows have windows at `stride[1]` columns from each other: as neighbours.
-  void PutWindowsSideBySide() { plane_.interleave = shape_.stride[1]; }
-  // The offset of each tap from its window.
-  std::vector<int64_t> Taps() const {
-    std::vector<int64_t> taps;
-    for (int64_t k = 0; k < shape_.kernel[0]; ++k) {
-      for (int64_t l = 0; l < shape_.kernel[1]; ++l) {
-        taps.push_back(k * shape_.dilation[0] * plane_.row_floats() +
-                       plane_.OffsetOfColumn(l * shape_.dilation[1]));
-      }
-    }
-    return taps;
-  }
+  DepthwiseKernel(const ConvShape& shape, DType dtype, int threads, const WindowAxis& rows,
+                  const WindowAxis& columns)
+      : shape_(shape), dtype_(dtype), threads_(threads), band_(rows, columns) {}
 
   int64_t planes() const { return shape_.batch * shape_.groups; }
   // The work for a plane, counted in elements of a sum of two tensors.
   int64_t Cost() const { return shape_.taps() * shape_.out_pixels() / 4 + shape_.in_pixels(); }
-  template <typename T>
-  T* PlaneOf(T* images, int64_t plane, int64_t pixels) const {
-    return images + plane * pixels * SizeOf(dtype_);
-  }
-  // In f32: a channel's weights, or all of a bias.
-  void ReadWeights(const void* weights, int64_t channel, int64_t count, float* to) const {
-    ConvertFloats(dtype_, static_cast<const char*>(weights) + channel * count * SizeOf(dtype_),
-                  DType::kF32, to, count);
+
+  // Prefetches the same pixels of the next block of planes, so many planes ahead, or the next pixels if
+  // a block would be too large for the cache.
+  int64_t Ahead(int64_t pixels, int64_t planes) const {
+    const int64_t bytes = kLanes * pixels * SizeOf(dtype_);
+    return bytes <= kBandBytes ? planes * pixels : 256 / SizeOf(dtype_);
   }
 
   const ConvShape shape_;
   const DType dtype_;
   const int threads_;
-  PaddedPlane plane_;
+  const ImageBand band_;
 };
 
+// y or dx.
 class DepthwiseConv : public DepthwiseKernel {
  public:
-  explicit DepthwiseConv(const KernelSpec& spec)
-      : DepthwiseKernel(ConvShape::OfForward(spec), spec), has_bias_(spec.call.inputs.size() == 3) {
-    PutWindowsSideBySide();
-    taps_ = Taps();
-    row_ = shape_.stride[0] * plane_.row_floats();
-    // Neighbouring rows are computed as one, with what lies between them.
-    rows_at_once_ = shape_.stride[0] == 1 ? shape_.out[0] : 1;
-  }
+  DepthwiseConv(const ConvShape& shape, const KernelSpec& spec, const WindowAxis& rows,
+                const WindowAxis& columns)
+      : DepthwiseKernel(shape, spec.outputs[0].dtype, spec.threads, rows, columns),
+        has_bias_(spec.call.inputs.size() == 3) {}
 
   int64_t workspace_bytes() const override {
-    return WorkspaceBytes(NumSharing(threads_, planes(), 1, Cost()), BytesOfThread());
+    return BytesOfWeights() +
+           WorkspaceBytes(NumSharing(threads_, planes(), kLanes, Cost()), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
-    ForRanges(arguments.threads, planes(), 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
-      float* const x =
-          static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
-      float* const y = x + plane_.floats() + kWide;
-      float* const weights = y + rows_at_once_ * row_ + kWide;
-      for (int64_t plane = begin; plane < end; ++plane) {
-        const int64_t channel = plane % shape_.groups;
-        PadPlanes(plane_, dtype_, PlaneOf(arguments.input<char>(0), plane, shape_.in_pixels()), 1,
-                  x);
-        ReadWeights(arguments.inputs[1], channel, shape_.taps(), weights);
-        float bias = 0.0f;
-        if (has_bias_) ReadWeights(arguments.inputs[2], channel, 1, &bias);
-        char* const to = PlaneOf(arguments.output<char>(0), plane, shape_.out_pixels());
-        for (int64_t i = 0; i < shape_.out[0]; i += rows_at_once_) {
-          SumTaps(x + i * row_, taps_, weights, bias, (rows_at_once_ - 1) * row_ + shape_.out[1],
-                  y);
-          StoreRows(y, row_, rows_at_once_, shape_.out[1], dtype_,
-                    to + i * shape_.out[1] * SizeOf(dtype_));
-        }
-      }
-    });
+    WithFloatType(dtype_, [&](auto zero) { RunAs<decltype(zero)>(arguments); });
     return Status::Ok();
   }
 
  private:
-  int64_t BytesOfThread() const {
-    return (plane_.floats() + rows_at_once_ * row_ + 2 * kWide + shape_.taps()) *
-           static_cast<int64_t>(sizeof(float));
+  // Sixteen channels follow on any one.
+  int64_t weights_stride() const { return shape_.groups + kLanes - 1; }
+  int64_t BytesOfWeights() const {
+    return WholeLines((shape_.taps() + 1) * weights_stride() * static_cast<int64_t>(sizeof(float)));
+  }
+  int64_t BytesOfThread() const { return band_.floats() * static_cast<int64_t>(sizeof(float)); }
+
+  // By tap, then by channel; after the last channel come the first ones again.
+  template <typename T>
+  void ReadWeights(const T* weights, int64_t taps, float* to) const {
+    for (int64_t tap = 0; tap < taps; ++tap, to += weights_stride()) {
+      for (int64_t i = 0; i < shape_.groups; ++i) to[i] = ToF32(weights[i * taps + tap]);
+      for (int64_t i = shape_.groups; i < weights_stride(); ++i) to[i] = to[i - shape_.groups];
+    }
+  }
+
+  template <typename T>
+  void RunAs(const KernelArguments& arguments) const {
+    float* const weights = static_cast<float*>(arguments.workspace);
+    float* const bias = weights + shape_.taps() * weights_stride();
+    ReadWeights(arguments.input<T>(1), shape_.taps(), weights);
+    if (has_bias_) ReadWeights(arguments.input<T>(2), 1, bias);
+    char* const scratch = static_cast<char*>(arguments.workspace) + BytesOfWeights();
+    const int64_t from_pixels = band_.source_pixels(), to_pixels = band_.result_pixels();
+    ForRanges(
+        arguments.threads, planes(), kLanes, Cost(), [&](int64_t begin, int64_t end, int thread) {
+          float* const band = static_cast<float*>(WorkspaceOf(thread, scratch, BytesOfThread()));
+          std::fill_n(band, band_.floats(), 0.0f);
+          for (; begin < end; begin += kLanes) {
+            const int64_t count = std::min<int64_t>(kLanes, end - begin);
+            const int64_t channel = begin % shape_.groups;
+            RunPlanes<T>(
+                {arguments.input<T>(0) + begin * from_pixels, from_pixels, count,
+                 Ahead(from_pixels, kLanes)},
+                {weights + channel, weights_stride(), has_bias_ ? bias + channel : nullptr}, band,
+                {arguments.output<T>(0) + begin * to_pixels, to_pixels, count});
+          }
+        });
+  }
+
+  template <typename T>
+  void RunPlanes(const Planes<const T>& from, const LaneWeights& weights, float* band,
+                 const Planes<T>& to) const {
+    const int64_t rows = band_.num_result_rows(), width = band_.result_columns();
+    for (int64_t first = 0; first < rows; first += band_.result_rows()) {
+      const int64_t end = std::min(first + band_.result_rows(), rows);
+      Multiversion([=]() ZG_VERSION {
+        band_.Load(from, first, end, band);
+        const PixelWalk::Steps steps = band_.window_steps();
+        const int64_t* const offsets = band_.offsets().data();
+        const int64_t taps = shape_.taps();
+        ForChunks(
+            0, (end - first) * width,
+            [=](int64_t pixel, int64_t pixels) __attribute__((always_inline)) {
+              const float* windows[kLanes];
+              PixelWalk walk(steps, pixel);
+              for (int64_t i = 0; i < kLanes; ++i) {
+                windows[i] = band + walk.offset();
+                if (i + 1 < pixels) walk.Next();
+              }
+              Lanes sums[kLanes];
+              for (int i = 0; i < kLanes; i += 4) {
+                SumTaps(windows + i, offsets, taps, weights, sums + i);
+              }
+              StorePixels(sums, first * width + pixel, pixels, to);
+            });
+      });
+    }
   }
 
   const bool has_bias_;
-  std::vector<int64_t> taps_;
-  int64_t row_;
-  int64_t rows_at_once_;
 };
 
-// dx[p] = the sum over taps of weight[tap] dy[p - offset of the tap], of a dy whose pixels lie where
-// their windows begin, with zeros between and around them.
-class DepthwiseConvGradInput : public DepthwiseKernel {
- public:
-  explicit DepthwiseConvGradInput(const KernelSpec& spec)
-      : DepthwiseKernel(ConvShape::OfGradInput(spec), spec), taps_(Taps()), last_(taps_.back()) {
-    for (int64_t& tap : taps_) tap = last_ - tap;
-  }
-
-  int64_t workspace_bytes() const override {
-    return WorkspaceBytes(NumSharing(threads_, planes(), 1, Cost()), BytesOfThread());
-  }
-
-  Status Run(const KernelArguments& arguments) override {
-    ForRanges(arguments.threads, planes(), 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
-      float* const dy =
-          static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
-      float* const dx = dy + last_ + plane_.floats() + kWide;
-      float* const weights = dx + plane_.floats() + kWide;
-      std::fill(dy, dx, 0.0f);
-      const int64_t row = plane_.row_floats();
-      const int64_t first = plane_.before[0] * row + plane_.before[1];  // of the image
-      for (int64_t plane = begin; plane < end; ++plane) {
-        ReadWeights(arguments.inputs[1], plane % shape_.groups, shape_.taps(), weights);
-        Spread(PlaneOf(arguments.input<char>(0), plane, shape_.out_pixels()), dy + last_);
-        SumTaps(dy + first, taps_, weights, 0.0f, (shape_.in[0] - 1) * row + shape_.in[1], dx);
-        StoreRows(dx, row, shape_.in[0], shape_.in[1], dtype_,
-                  PlaneOf(arguments.output<char>(0), plane, shape_.in_pixels()));
-      }
-    });
-    return Status::Ok();
-  }
-
- private:
-  int64_t BytesOfThread() const {
-    return (last_ + 2 * plane_.floats() + 2 * kWide + shape_.taps()) *
-           static_cast<int64_t>(sizeof(float));
-  }
-
-  void Spread(const char* from, float* to) const {
-    WithFloatType(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      const T* pixel = reinterpret_cast<const T*>(from);
-      for (int64_t i = 0; i < shape_.out[0]; ++i) {
-        float* const row = to + i * shape_.stride[0] * plane_.row_floats();
-        for (int64_t j = 0; j < shape_.out[1]; ++j) row[j * shape_.stride[1]] = ToF32(*pixel++);
-      }
-    });
-  }
-
-  std::vector<int64_t> taps_;
-  int64_t last_;  // the offset of the last tap, which is the largest
-};
-
+// Sixteen channels at a time. The samples' sums are added in their order.
 class DepthwiseConvGradWeight : public DepthwiseKernel {
  public:
-  explicit DepthwiseConvGradWeight(const KernelSpec& spec)
-      : DepthwiseKernel(ConvShape::OfGradWeight(spec), spec) {
-    PutWindowsSideBySide();
-    taps_ = Taps();
-    row_ = shape_.stride[0] * plane_.row_floats();
-    count_ = (shape_.out[0] - 1) * row_ + shape_.out[1];
-  }
+  explicit DepthwiseConvGradWeight(const ConvShape& shape, const KernelSpec& spec)
+      : DepthwiseKernel(shape, spec.outputs[0].dtype, spec.threads, ForwardAxis(shape, 0),
+                        ForwardAxis(shape, 1)) {}
 
   int64_t workspace_bytes() const override {
-    return WorkspaceBytes(NumSharing(threads_, shape_.groups, 1, CostOfChannel()), BytesOfThread());
+    return WorkspaceBytes(NumSharing(threads_, shape_.groups, kLanes, CostOfChannel()),
+                          BytesOfThread());
   }
 
-  // The samples' sums are added in their order.
   Status Run(const KernelArguments& arguments) override {
-    ForRanges(arguments.threads, shape_.groups, 1, CostOfChannel(),
-              [&](int64_t begin, int64_t end, int thread) {
-                float* const x =
-                    static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
-                float* const dy = x + plane_.floats();
-                float* const sums = dy + count_;
-                std::fill(dy, sums, 0.0f);
-                for (int64_t channel = begin; channel < end; ++channel) {
-                  std::fill_n(sums, shape_.taps(), 0.0f);
-                  for (int64_t n = 0; n < shape_.batch; ++n) {
-                    const int64_t plane = n * shape_.groups + channel;
-                    PadPlanes(plane_, dtype_,
-                              PlaneOf(arguments.input<char>(1), plane, shape_.in_pixels()), 1, x);
-                    const char* from =
-                        PlaneOf(arguments.input<char>(0), plane, shape_.out_pixels());
-                    for (int64_t i = 0; i < shape_.out[0]; ++i) {
-                      ConvertFloats(dtype_, from + i * shape_.out[1] * SizeOf(dtype_), DType::kF32,
-                                    dy + i * row_, shape_.out[1]);
-                    }
-                    AddProducts(dy, x, taps_, count_, sums);
-                  }
-                  StoreRows(sums, 0, 1, shape_.taps(), dtype_,
-                            PlaneOf(arguments.output<char>(0), channel, shape_.taps()));
-                }
-              });
+    WithFloatType(dtype_, [&](auto zero) { RunAs<decltype(zero)>(arguments); });
     return Status::Ok();
   }
 
  private:
   int64_t CostOfChannel() const { return shape_.batch * Cost(); }
+  int64_t floats_of_dy() const { return band_.result_rows() * band_.result_columns() * kLanes; }
   int64_t BytesOfThread() const {
-    return (plane_.floats() + count_ + shape_.taps()) * static_cast<int64_t>(sizeof(float));
+    return (band_.floats() + floats_of_dy() + shape_.taps() * kLanes) *
+           static_cast<int64_t>(sizeof(float));
   }
 
-  std::vector<int64_t> taps_;
-  int64_t row_;    // of dy in the plane, with what lies between it and the next one
-  int64_t count_;  // of dy with zeros between its rows
+  template <typename T>
+  void RunAs(const KernelArguments& arguments) const {
+    const int64_t in = shape_.in_pixels(), out = shape_.out_pixels(), taps = shape_.taps();
+    ForRanges(
+        arguments.threads, shape_.groups, kLanes, CostOfChannel(),
+        [&](int64_t begin, int64_t end, int thread) {
+          float* const band =
+              static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+          float* const sums = band + band_.floats() + floats_of_dy();
+          std::fill_n(band, band_.floats(), 0.0f);
+          for (; begin < end; begin += kLanes) {
+            const int64_t count = std::min<int64_t>(kLanes, end - begin);
+            std::fill_n(sums, taps * kLanes, 0.0f);
+            for (int64_t n = 0; n < shape_.batch; ++n) {
+              const int64_t plane = n * shape_.groups + begin;
+              AddPlanes<T>(
+                  {arguments.input<T>(0) + plane * out, out, count, Ahead(out, shape_.groups)},
+                  {arguments.input<T>(1) + plane * in, in, count, Ahead(in, shape_.groups)}, band,
+                  sums);
+            }
+            T* const dw = arguments.output<T>(0) + begin * taps;
+            for (int64_t i = 0; i < count; ++i) {
+              for (int64_t tap = 0; tap < taps; ++tap) {
+                dw[i * taps + tap] = FromF32<T>(sums[tap * kLanes + i]);
+              }
+            }
+          }
+        });
+  }
+
+  template <typename T>
+  void AddPlanes(const Planes<const T>& dy, const Planes<const T>& x, float* band,
+                 float* sums) const {
+    const int64_t rows = band_.num_result_rows(), width = band_.result_columns();
+    float* const own = band + band_.floats();
+    for (int64_t first = 0; first < rows; first += band_.result_rows()) {
+      const int64_t end = std::min(first + band_.result_rows(), rows);
+      Multiversion([=]() ZG_VERSION {
+        band_.Load(x, first, end, band);
+        ForChunks(
+            first * width,
+            end * width, [&](int64_t pixel, int64_t pixels) __attribute__((always_inline)) {
+              Lanes vectors[kLanes];
+              LoadPixels(dy, pixel, pixels, vectors);
+              for (int64_t i = 0; i < pixels; ++i) {
+                StoreLanes(vectors[i], own + (pixel - first * width + i) * kLanes);
+              }
+            });
+        AddProducts(own, (end - first) * width, band, sums);
+      });
+    }
+  }
+
+  // Adds the products of these pixels of dy with each tap of their windows.
+  ZG_INLINE void AddProducts(const float* dy, int64_t pixels, const float* band,
+                             float* sums) const {
+    constexpr int kAtOnce = 5;  // which makes little waste of 9, 25 or 49 taps
+    const int64_t num_taps = shape_.taps();
+    const PixelWalk::Steps steps = band_.window_steps();
+    const int64_t columns = std::min(steps.width, pixels);
+    const int64_t* const offsets = band_.offsets().data();
+    for (int64_t tap = 0; tap < num_taps; tap += kAtOnce) {
+      int64_t at[kAtOnce];  // the last ones again, if there are not as many
+      for (int i = 0; i < kAtOnce; ++i) at[i] = offsets[std::min(tap + i, num_taps - 1)];
+      Lanes own[kAtOnce] = {};
+      const float* from = dy;
+      for (int64_t row = 0; row < pixels / columns; ++row) {
+        const float* window = band + row * steps.row;
+        for (int64_t column = 0; column < columns; ++column) {
+          const Lanes slope = LoadLanes(from);
+#pragma GCC unroll 5
+          for (int i = 0; i < kAtOnce; ++i) own[i] += slope * LoadLanes(window + at[i]);
+          window += steps.column;
+          from += kLanes;
+        }
+      }
+#pragma GCC unroll 5
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (tap + i >= num_taps) break;
+        float* const sum = sums + (tap + i) * kLanes;
+        StoreLanes(LoadLanes(sum) + own[i], sum);
+      }
+    }
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> MakeDepthwiseConv(const KernelSpec& spec) {
-  return std::make_unique<DepthwiseConv>(spec);
+  const ConvShape shape = ConvShape::OfForward(spec);
+  return std::make_unique<DepthwiseConv>(shape, spec, ForwardAxis(shape, 0), ForwardAxis(shape, 1));
 }
 std::unique_ptr<Kernel> MakeDepthwiseConvGradInput(const KernelSpec& spec) {
-  return std::make_unique<DepthwiseConvGradInput>(spec);
+  const ConvShape shape = ConvShape::OfGradInput(spec);
+  return std::make_unique<DepthwiseConv>(shape, spec, GradInputAxis(shape, 0),
+                                         GradInputAxis(shape, 1));
 }
 std::unique_ptr<Kernel> MakeDepthwiseConvGradWeight(const KernelSpec& spec) {
-  return std::make_unique<DepthwiseConvGradWeight>(spec);
+  return std::make_unique<DepthwiseConvGradWeight>(ConvShape::OfGradWeight(spec), spec);
 }
 
 }  // namespace zg

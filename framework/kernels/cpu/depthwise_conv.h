@@ -1,5 +1,5 @@
-// Convolutions with a group for each channel, and their gradients: a plane of an image at a time, whose
-// windows are read in place. A matrix product, as in other convolutions, would have one row.
+// Convolutions with a group for each channel, and their gradients: sixteen planes at a time, each in a
+// lane of vectors. A matrix product, as in other convolutions, would have one row.
 #pragma once
 
 #include <memory>
