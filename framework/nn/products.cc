@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "framework/nn/conditions.h"
@@ -11,6 +12,7 @@
 #include "framework/nn/functions.h"
 #include "framework/nn/indexing.h"
 #include "framework/nn/reductions.h"
+#include "framework/ops/broadcasting.h"
 
 namespace zg {
 
@@ -214,6 +216,32 @@ Var einsum(std::string_view text, const std::vector<Var>& operands) {
 Var outer(Var a, Var b) {
   const nn::Trace::Function called("outer");
   return einsum("i,j->ij", a, b);
+}
+
+Var grouped_matmul(Var x, Var matrices, Var ids, bool transposed) {
+  return Checked("grouped_matmul", x, [&]() -> StatusOr<Var> {
+    const nn::Trace& trace = nn::Trace::Of("grouped_matmul");
+    ZG_RETURN_IF_ERROR(trace.CheckUsable(matrices).WithContext("grouped_matmul: matrices"));
+    ZG_RETURN_IF_ERROR(trace.CheckUsable(ids).WithContext("grouped_matmul: ids"));
+    if (x.shape().num_dims() == 0) return InvalidArgument("grouped_matmul: x is a single number");
+    Dims x_rows = x.shape().dims();
+    x_rows.pop_back();
+    const std::optional<Shape> rows = BroadcastShapes(Shape(x_rows), ids.shape());
+    if (!rows.has_value()) {
+      return InvalidArgument("grouped_matmul: ids {} do not fit the rows {} of x",
+                             ids.shape().ToString(), Shape(x_rows).ToString());
+    }
+    Dims dims = rows->dims();
+    const Var all_ids = expand(ids, dims);
+    dims.push_back(x.dim(-1));
+    const Var y =
+        nn::append("grouped_matmul",
+                   {reshape(expand(x, dims), {-1, x.dim(-1)}), matrices, reshape(all_ids, {-1})},
+                   {{"transposed", transposed}});
+    if (y.empty()) return y;
+    dims.back() = y.dim(-1);
+    return reshape(y, dims);
+  });
 }
 
 Var padded_logits(Var x, Var weight, int64_t multiple) {

@@ -23,6 +23,13 @@ Var einsum(std::string_view equation, const std::vector<Var>& operands);
 // a[i] b[j] of two rows of numbers.
 Var outer(Var a, Var b);
 
+// y[.., m] = sum_k x[.., k] matrices[ids[..], k, m]: every row of x (..., K) times the one of the
+// matrices (G, K, M), or (G, M, K) if they are `transposed`, as the weights of linear layers are, that
+// its id (...) says; ids are i64 in [0, G), others end the job. Leading dims are broadcast: x (N, 1, K)
+// and ids (N, k) give (N, k, M). For mixtures of experts without limits on the rows of an expert: costs
+// as much as one product of all rows, however they are distributed.
+Var grouped_matmul(Var x, Var matrices, Var ids, bool transposed = false);
+
 // The logits of classes whose rows are `weight`: linear(x, weight) with its columns padded to the
 // next multiple. The added columns are -infinity, without probability and without gradient. The
 // parameters stay unchanged. GPUs need this: their products in 16 bits are fast only if rows begin

@@ -79,12 +79,11 @@ struct MixtureOfExperts : nn::Module {
   Var forward(Var tokens) override {
     const Var x = embedding(tokens);
     const Var scores = router(x);
-    const TopK best = top_k(scores, 2);
-    const Var weights = scatter_add(zeros_like(scores), -1, best.indices, softmax(best.values));
-    const Var hidden = square(relu(einsum("btc,ehc->bteh", x, up)));
-    const Var mixed = einsum("bteh,ech->btec", hidden, down);
+    const TopK best = top_k(scores, 2);  // (B, T, 2)
+    const Var hidden = grouped_matmul(unsqueeze(x, 2), up, best.indices, /*transposed=*/true);
+    const Var y = grouped_matmul(square(relu(hidden)), down, best.indices, /*transposed=*/true);
     z_loss = mean(square(logsumexp(scores, {-1})));
-    return output(x + einsum("btec,bte->btc", mixed, weights));
+    return output(x + sum(y * unsqueeze(softmax(best.values), -1), {2}));
   }
 };
 

@@ -89,4 +89,12 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     ),
     "linear_recurrence": (FULL, lambda a, b: run_decays(a, b)),
     "linear_recurrence_from_end": ((3, 1), lambda a, b: run_decays(a.flip(2), b.expand(FULL).flip(2)).flip(2)),
+    "grouped_matmul": (
+        (2, 4, 5),
+        lambda a, b: torch.einsum("bik,bikm->bim", a, b[torch.tensor([[0, 1, 0], [0, 1, 0]])]),
+    ),
+    "grouped_matmul_of_several": (
+        (3, 5, 4),
+        lambda a, b: torch.einsum("bik,jmk->bijm", a, b[torch.tensor([2, 0])]),
+    ),
 }

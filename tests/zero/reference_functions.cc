@@ -307,6 +307,14 @@ const std::map<std::string, Function>& TensorFunctions() {
       {"threshold", [](Var a, Var b) { return threshold(a, 0.3, -2.0) * b; }},
       {"ctc_loss", [](Var a, Var b) { return TextLoss(b, Reduction::kNone, 0) + sum(a); }},
       {"ctc_loss_mean", [](Var a, Var b) { return TextLoss(b, Reduction::kMean, 3) + sum(a); }},
+      {"grouped_matmul",
+       [](Var a, Var b) {
+         return grouped_matmul(a, b, to(equal(arange(3), 1.0), DType::kI64));  // 0, 1, 0
+       }},
+      {"grouped_matmul_of_several",
+       [](Var a, Var b) {
+         return grouped_matmul(unsqueeze(a, 2), b, 2 * arange(2, 1, -1), /*transposed=*/true);
+       }},
   };
   return *functions;
 }
