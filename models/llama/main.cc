@@ -20,11 +20,14 @@ namespace zg {
 namespace {
 
 constexpr int64_t kMaxVocabulary = 1 << 30;
+constexpr int64_t kMaxExperts = 1 << 16;
 
 struct Flags {
   std::string preset = "mini";
   std::string from;
   int64_t context = 0;
+  models::ExpertsConfig mixture;
+  double balance = 0.01;
   models::TextFlags text;
   double lr = 1e-3;
   double weight_decay = 0.1;
@@ -34,7 +37,7 @@ struct Flags {
 void AddFlags(FlagParser* parser, Flags* flags) {
   parser->section("Model");
   parser->add_choice(
-      "preset", &flags->preset, {"mini", "llama3-8b", "qwen2-0.5b", "qwen2-7b"},
+      "preset", &flags->preset, {"mini", "llama3-8b", "qwen2-0.5b", "qwen2-7b", "mixtral-8x7b"},
       "sizes of a known model; mini has 6 layers, 384 channels, context 256, and the "
       "vocabulary of the data");
   parser->add_string("from", &flags->from,
@@ -43,10 +46,17 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "DIR");
   parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
                   "tokens that a prediction sees; 0: those of the model");
+  parser->add_int("experts", &flags->mixture.experts, between(0, kMaxExperts),
+                  "each layer has so many experts, SwiGLUs of which a token uses some; 0: as the "
+                  "preset has them");
+  parser->add_int("experts-per-token", &flags->mixture.per_token, between(1, kMaxExperts),
+                  "experts that a token uses, where --experts is given");
   models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
+  parser->add_double("balance", &flags->balance, at_least(0),
+                     "weight of the loss that is least if all experts are chosen equally often");
   models::AddSampleFlags(parser, &flags->sample);
 }
 
@@ -56,6 +66,16 @@ StatusOr<models::LlamaConfig> MakeConfig(const Job& job, const Flags& flags) {
     ZG_ASSIGN_OR_RETURN(config, models::ConfigFrom(job, flags.from, models::ReadLlamaConfig));
   }
   if (flags.context > 0) config.context = flags.context;
+  if (flags.mixture.experts == 0) return config;
+  if (!flags.from.empty()) {
+    return InvalidArgument("--experts: got {}, but the model of --from has none; leave it out",
+                           flags.mixture.experts);
+  }
+  if (flags.mixture.per_token > flags.mixture.experts) {
+    return InvalidArgument("--experts-per-token: got {}, expected at most the {} of --experts",
+                           flags.mixture.per_token, flags.mixture.experts);
+  }
+  config.mixture = flags.mixture;
   return config;
 }
 
@@ -74,6 +94,13 @@ Status Run(Job& job, const Flags& flags) {
       config.layers, config.heads, config.key_heads, config.channels, config.context,
       config.vocabulary);
   task.settings = {{"heads", fmt::to_string(config.heads)}};  // not implied by any tensor's shape
+  const models::ExpertsConfig& mixture = config.mixture;
+  if (mixture.experts > 0) {
+    task.description +=
+        fmt::format(", {} of {} experts per token", mixture.per_token, mixture.experts);
+    task.settings["experts-per-token"] = fmt::to_string(mixture.per_token);
+    task.penalty = [&] { return flags.balance * model.balance_loss(); };
+  }
   task.optimizer = {.lr = flags.lr, .beta2 = 0.95, .weight_decay = flags.weight_decay};
   task.context = task.longest_prompt = config.context;
   task.from = flags.from;

@@ -1,5 +1,5 @@
-// Llama (Touvron et al., arXiv 2302.13971; Llama 3: arXiv 2407.21783) and Qwen2 (arXiv 2407.10671),
-// which adds biases to q, k and v: a decoder-only transformer with root mean square norms before
+// Llama (Touvron et al., arXiv 2302.13971; Llama 3: arXiv 2407.21783), Qwen2 (arXiv 2407.10671), which
+// adds biases to q, k and v, and Mixtral (experts.h): a decoder-only transformer with root mean square norms before
 // the sublayers, rotary positions, grouped-query attention and SwiGLU. Parameters have the names
 // and layouts of transformers' LlamaForCausalLM and Qwen2ForCausalLM, so their files can be loaded.
 // Trained with cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, C channels, V
@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "framework/nn/nn.h"
+#include "models/llama/experts.h"
 
 namespace zg::models {
 
@@ -25,6 +26,7 @@ struct LlamaConfig {
   RotaryOptions rotary = {};
   bool qkv_bias = false;
   bool tied = false;  // the embedding is also the output matrix
+  ExpertsConfig mixture = {};
 };
 
 inline constexpr double kLlamaStd = 0.02;
@@ -67,18 +69,28 @@ struct LlamaLayer : nn::Module {
   nn::RMSNorm input_layernorm;
   LlamaAttention self_attn;
   nn::RMSNorm post_attention_layernorm;
-  nn::SwiGLU mlp;
+  // One of them, named "mlp".
+  std::optional<nn::SwiGLU> mlp;
+  std::optional<MixtureOfExperts> mixture;
 
   LlamaLayer(const nn::Module* parent, const std::string& name, const LlamaConfig& config)
       : Module(parent, name),
         input_layernorm(this, "input_layernorm", config.channels, config.epsilon),
         self_attn(this, "self_attn", config),
-        post_attention_layernorm(this, "post_attention_layernorm", config.channels, config.epsilon),
-        mlp(this, "mlp", config.channels, config.hidden, LlamaLinear()) {}
+        post_attention_layernorm(this, "post_attention_layernorm", config.channels,
+                                 config.epsilon) {
+    if (config.mixture.experts == 0) {
+      mlp.emplace(this, "mlp", config.channels, config.hidden, LlamaLinear());
+    } else {
+      mixture.emplace(this, "mlp", config.mixture, config.channels, config.hidden,
+                      Initializer::Normal(kLlamaStd));
+    }
+  }
 
   Var forward(Var x) override {
     x = x + self_attn(input_layernorm(x));
-    return x + mlp(post_attention_layernorm(x));
+    const Var y = post_attention_layernorm(x);
+    return x + (mlp.has_value() ? (*mlp)(y) : (*mixture)(y));
   }
 };
 
@@ -114,6 +126,17 @@ struct Llama : nn::Module {
   Var forward(Var tokens) override {
     const Var x = model(tokens);
     return lm_head.has_value() ? (*lm_head)(x) : linear(x, model.embed_tokens.weight);
+  }
+
+  // The mean of the mixtures' in the last call, if the model has them; to be added to the loss, so that
+  // no expert is forgotten.
+  Var balance_loss() {
+    Var total;
+    for (LlamaLayer& layer : model.layers) {
+      const Var own = layer.mixture->balance_loss();
+      total = total.empty() ? own : total + own;
+    }
+    return total * (1.0 / static_cast<double>(model.layers.size()));
   }
 };
 

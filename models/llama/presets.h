@@ -1,6 +1,7 @@
 // Sizes of known Llamas by name, and the number of parameters of a size.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -14,9 +15,9 @@ struct LlamaPreset {
   LlamaConfig config;
 };
 
-// The last three are those of the config.json of Llama-3-8B, Qwen2-0.5B and Qwen2-7B.
-inline const std::array<LlamaPreset, 4>& LlamaPresets() {
-  static const std::array<LlamaPreset, 4> presets = {{
+// The last four are those of the config.json of Llama-3-8B, Qwen2-0.5B, Qwen2-7B and Mixtral-8x7B.
+inline const std::array<LlamaPreset, 5>& LlamaPresets() {
+  static const std::array<LlamaPreset, 5> presets = {{
       {"mini", "9.6M, single bytes", {}},
       {"llama3-8b",
        "8.03G",
@@ -27,6 +28,9 @@ inline const std::array<LlamaPreset, 4>& LlamaPresets() {
       {"qwen2-7b",
        "7.62G",
        {28, 28, 4, 3584, 18944, 32768, 152064, 1e-6, {.theta = 1000000.0}, true, false}},
+      {"mixtral-8x7b",
+       "46.7G, of which a token uses 12.9G",
+       {32, 32, 8, 4096, 14336, 32768, 32000, 1e-5, {.theta = 1000000.0}, false, false, {8, 2}}},
   }};
   return presets;
 }
@@ -45,7 +49,9 @@ inline int64_t NumLlamaParameters(const LlamaConfig& config) {
   const int64_t key_channels = channels / config.heads * config.key_heads;
   const int64_t attention = 2 * channels * channels + 2 * channels * key_channels +
                             (config.qkv_bias ? channels + 2 * key_channels : 0);
-  const int64_t layer = attention + 3 * channels * config.hidden + 2 * channels;
+  const int64_t experts = config.mixture.experts;
+  const int64_t mlp = std::max<int64_t>(1, experts) * 3 * channels * config.hidden;
+  const int64_t layer = attention + mlp + experts * channels + 2 * channels;
   return config.layers * layer + channels + (config.tied ? 1 : 2) * config.vocabulary * channels;
 }
 

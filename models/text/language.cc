@@ -24,7 +24,10 @@ Status TrainLanguage(Job& job, const LanguageTask& task, const Text& text,
   const auto loss = [&](Inputs& in) {
     return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
   };
-  graph.train(task.optimizer, loss);
+  graph.train(task.optimizer, [&](Inputs& in) {
+    const Var of_text = loss(in);
+    return task.penalty == nullptr ? of_text : of_text + task.penalty();
+  });
   graph.eval("validate", loss);
   std::optional<Generator> generator;
   if (sample_flags.tokens > 0) {

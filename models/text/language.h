@@ -25,6 +25,8 @@ struct LanguageTask {
   int64_t context = 0;  // tokens of a sample in training
   int64_t longest_prompt = 0;
   std::string from;  // --from of hugging_face/from_flag.h; "": none
+  // Is added to the loss in training; called after the model.
+  std::function<Var()> penalty = nullptr;
 };
 
 // `model`: tokens (B, T) i64 -> logits (B, T, V), for any T.

@@ -117,6 +117,12 @@ const std::map<std::string, std::function<Subject()>>& Subjects() {
       {"gpt", GptSubject},
       {"llama", [] { return LlamaSubject(false); }},
       {"qwen2", [] { return LlamaSubject(true); }},
+      {"mixtral",
+       [] {
+         LlamaConfig config = {2, 4, 2, 16, 24, 12, 19};
+         config.mixture = {4, 2};
+         return Subject{Make<Llama>(config), Tokens({3, 12}), 19, 17};
+       }},
       {"lora", LoraSubject},
       {"bert",
        [] {

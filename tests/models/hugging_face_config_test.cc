@@ -194,6 +194,7 @@ TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("llama3-8b")->config), 8030261248);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-0.5b")->config), 494032768);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-7b")->config), 7615616512);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mixtral-8x7b")->config), 46702792704);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mini")->config), 9638784);
   EXPECT_EQ(Mamba(FindMambaPreset("mamba-130m")->config).num_parameters(), 129135360);
   EXPECT_EQ(Mamba(FindMambaPreset("mamba-1.4b")->config).num_parameters(), 1372178432);

@@ -37,6 +37,12 @@ SmallModel MakeQwen2() {
   return LlamaModel({2, 4, 2, kChannels, 48, 64, 61, 1e-6, {}, /*qkv_bias=*/true, /*tied=*/true});
 }
 
+SmallModel MakeMixtral() {
+  models::LlamaConfig config = {2, 4, 2, kChannels, 48, 64, 61};
+  config.mixture = {5, 2};
+  return LlamaModel(config);
+}
+
 SmallModel MakeMamba() {
   auto mamba = std::make_shared<models::Mamba>(models::MambaConfig{2, 24, 48, 5, 3, 4, 61});
   return {mamba,
@@ -139,7 +145,7 @@ const std::map<std::string, SmallModel (*)()>& SmallModels() {
         {"llama", MakeLlama},     {"qwen2", MakeQwen2},     {"vit", MakeVit},
         {"encoder", MakeEncoder}, {"decoder", MakeDecoder}, {"lstm", MakeLstm},
         {"gru", MakeGru},         {"bert", MakeBert},       {"lstm_language", MakeLstmLanguage},
-        {"mamba", MakeMamba},
+        {"mamba", MakeMamba},     {"mixtral", MakeMixtral},
     };
     made->insert(SmallArchitectures().begin(), SmallArchitectures().end());
     made->insert(SensorArchitectures().begin(), SensorArchitectures().end());

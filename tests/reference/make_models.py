@@ -72,6 +72,13 @@ def qwen2_case() -> Case:
     return transformers.Qwen2ForCausalLM(config), language_batches(), next_token_loss
 
 
+def mixtral_case() -> Case:
+    rope = {"rope_type": "default", "rope_theta": 10000.0}
+    config = transformers.MixtralConfig(**DECODER, rms_norm_eps=1e-5, rope_parameters=rope, num_local_experts=5,
+                                        num_experts_per_tok=2, experts_implementation="eager")
+    return transformers.MixtralForCausalLM(config), language_batches(), next_token_loss
+
+
 def mamba_case() -> Case:
     config = transformers.MambaConfig(vocab_size=VOCABULARY, hidden_size=24, state_size=5, num_hidden_layers=2,
                                       conv_kernel=3, time_step_rank=4)
@@ -179,7 +186,7 @@ CASES: Dict[str, Callable[[], Case]] = {
     "encoder": encoder_case, "decoder": decoder_case, "lstm": lstm_case, "gru": gru_case,
     "bert": bert_case, "lstm_language": lstm_language_case,
     **architectures.cases(STEPS, BATCH, VOCABULARY, language_batches),
-    "mamba": mamba_case}
+    "mamba": mamba_case, "mixtral": mixtral_case}
 
 
 def spread_out(model: nn.Module) -> None:
@@ -228,10 +235,13 @@ def make(name: str) -> None:
     else:
         save_file(model.state_dict(), folder / "model.safetensors", {"format": "pt"})
     initial = {key: value.clone() for key, value in model.state_dict().items()}
-    # transformers may give parameters other names in its files than in memory.
+    # transformers may give parameters other names in its files than in memory, or split them: then ours are those in memory.
     saved = load_file(folder / "model.safetensors")
-    names = {key: next(name for name, other in saved.items() if torch.equal(value, other))
+    names = {key: next((name for name, other in saved.items() if torch.equal(value, other)), None)
              for key, value in model.named_parameters()}
+    if None in names.values():
+        save_file(initial, folder / "model.safetensors", {"format": "pt"})
+        names = {key: key for key in names}
     losses, _, _ = train(case, initial, torch.float32)
     losses_float64, logits, gradients = train(case, initial, torch.float64)
     tensors = {f"data.{key}": value.contiguous() for key, value in data.items()}
