@@ -52,7 +52,8 @@ struct MixtureOfExperts : nn::Module {
     const TopK best = top_k(probabilities_, config.per_token);
     ids_ = best.indices;
     const Var shares = best.values / sum(best.values, {-1}, /*keep_dims=*/true);
-    return sum(experts(x, ids_) * unsqueeze(shares, -1), {-2});
+    // As a product, whose result has 16 bits in mixed precision, as a SwiGLU's.
+    return einsum("btk,btkc->btc", shares, experts(x, ids_));
   }
 
   // Least, 1, if the tokens of the last call chose all experts equally often: E times the sum over

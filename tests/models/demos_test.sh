@@ -51,6 +51,16 @@ llama_tensor_flags=("${llama_flags[@]}" --placement models/llama/tensor.placemen
 "$llama" --mesh tensor=2 "${llama_tensor_flags[@]}" --report "$reports/llama_tensor_1.json" >/dev/null
 "$llama" --mesh replica=2,shard=2 --zero 3 "${llama_flags[@]}" --report "$reports/llama_mesh.json" >/dev/null
 "$llama" --ranks 1 --micro-batches 4 "${llama_flags[@]}" --report "$reports/llama_1.json" >/dev/null
+# Mixtures of experts, which ranks may hold some of.
+experts_flags=("${llama_flags[@]}" --experts 4 --micro-batches 2)
+"$llama" --ranks 1 "${experts_flags[@]}" --report "$reports/llama_experts_1.json" >/dev/null
+"$llama" --ranks 2 --zero 3 "${experts_flags[@]}" --report "$reports/llama_experts_2.json" |
+  grep "It continues the validation text with" >/dev/null
+"$llama" --ranks 2 --plan "${experts_flags[@]}" | grep "2 of 4 experts per token" >/dev/null
+"$llama" --mesh tensor=2 --placement models/llama/experts.placement "${experts_flags[@]}" \
+  --report "$reports/llama_experts_tensor_1.json" >/dev/null
+"$llama" --mesh data=2,tensor=2 --zero 2 --placement models/llama/experts.placement "${experts_flags[@]}" \
+  --report "$reports/llama_experts_tensor_2.json" >/dev/null
 "$gpt" --ranks 2 "${gpt_flags[@]}" --tokenizer tests/reference/tokenizer_gpt2.json \
   --data tests/reference/tokenizer_text.txt --validation-fraction 0.3 | grep "bits per byte" >/dev/null
 # Virtual ranks are ranks too, and recomputation changes no bit.
@@ -101,7 +111,7 @@ import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 55, sorted(reports)
+assert len(reports) == 59, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -121,10 +131,10 @@ for name, report in sorted(reports.items()):
     config = report["config"]
     has_parts = "tensor=2" in config["mesh"]
     setting = (report["model"], config["reduce-every"], config["dtype"], config["micro-batches"], has_parts,
-               config.get("tokenizer"), config.get("short-context"))
+               config.get("tokenizer"), config.get("short-context"), config.get("experts"))
     expected = bits.setdefault(setting, found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 19
+assert len(bits) == 21
 assert [step["size"] for step in reports["gpt_sizes_4"]["steps"]] == [12, 12, 32, 32]
 assert "size" not in reports["gpt_4"]["steps"][0]
 lr = reports["classifier_1"]["config"]["lr"]

@@ -53,17 +53,26 @@ struct Run {
   int data_ranks() const { return ranks / tensor; }
 };
 
-// Like models/llama/tensor.placement, except for the vocabulary, which is odd here.
+// Like models/llama/tensor.placement and experts.placement, except for the vocabulary, which is odd
+// here.
 void SplitLlama(CompileOptions* options, const Run& run) {
   options->mesh = {{"data", run.data_ranks()}, {"tensor", run.tensor}};
-  for (const char* module : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                             "mlp.gate_proj", "mlp.up_proj"}) {
-    options->place(std::string("model.layers.*.") + module, "tensor", Sbp::S(0));
+  const bool has_experts = run.name == "mixtral";
+  const auto place = [&](const char* module, Sbp sbp) {
+    options->place(std::string("model.layers.*.") + module, "tensor", sbp);
+  };
+  for (const char* module : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}) {
+    place(module, Sbp::S(0));
   }
-  for (const char* module : {"self_attn.o_proj.weight", "mlp.down_proj.weight"}) {
-    options->place(std::string("model.layers.*.") + module, "tensor", Sbp::S(1));
+  place("self_attn.o_proj.weight", Sbp::S(1));
+  if (has_experts) {
+    place("mlp.experts", Sbp::S(0));
+  } else {
+    place("mlp.gate_proj", Sbp::S(0));
+    place("mlp.up_proj", Sbp::S(0));
+    place("mlp.down_proj.weight", Sbp::S(1));
+    options->place_results("model.embed_tokens", "tensor", Sbp::S(1));
   }
-  options->place_results("model.embed_tokens", "tensor", Sbp::S(1));
   options->recompute = {"model.layers.*"};
 }
 
@@ -162,7 +171,7 @@ std::vector<Run> Runs() {
       for (const int stage : {0, 3}) runs.push_back({name, ranks, stage});
     }
   }
-  for (const char* name : {"llama", "qwen2"}) {
+  for (const char* name : {"llama", "qwen2", "mixtral"}) {
     runs.push_back({name, 4, 3, 2});
     runs.push_back({name, 2, 0, 2});
   }

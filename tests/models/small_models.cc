@@ -39,7 +39,7 @@ SmallModel MakeQwen2() {
 
 SmallModel MakeMixtral() {
   models::LlamaConfig config = {2, 4, 2, kChannels, 48, 64, 61};
-  config.mixture = {5, 2};
+  config.mixture = {6, 2};
   return LlamaModel(config);
 }
 

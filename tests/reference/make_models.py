@@ -74,7 +74,7 @@ def qwen2_case() -> Case:
 
 def mixtral_case() -> Case:
     rope = {"rope_type": "default", "rope_theta": 10000.0}
-    config = transformers.MixtralConfig(**DECODER, rms_norm_eps=1e-5, rope_parameters=rope, num_local_experts=5,
+    config = transformers.MixtralConfig(**DECODER, rms_norm_eps=1e-5, rope_parameters=rope, num_local_experts=6,
                                         num_experts_per_tok=2, experts_implementation="eager")
     return transformers.MixtralForCausalLM(config), language_batches(), next_token_loss
 
