@@ -46,7 +46,8 @@ StatusOr<LlamaConfig> ReadLlamaConfig(const std::string& directory) {
   ZG_ASSIGN_OR_RETURN(ConfigFile file, ConfigFile::Open(directory));
   const Json* const type = file.Find("model_type");
   const bool is_qwen2 = type != nullptr && *type == "qwen2";
-  if (!is_qwen2) file.Expect("model_type", nullptr, "llama");
+  const bool is_mixtral = type != nullptr && *type == "mixtral";
+  if (!is_qwen2 && !is_mixtral) file.Expect("model_type", nullptr, "llama");
   LlamaConfig config;
   config.layers = file.Size("num_hidden_layers");
   config.heads = file.Size("num_attention_heads");
@@ -70,6 +71,15 @@ StatusOr<LlamaConfig> ReadLlamaConfig(const std::string& directory) {
   }
   if (is_qwen2) {
     file.Expect("use_sliding_window", false, false);
+  } else if (is_mixtral) {
+    config.mixture.experts = file.Size("num_local_experts", 8);
+    config.mixture.per_token = file.Size("num_experts_per_tok", 2);
+    if (config.mixture.per_token > config.mixture.experts) {
+      file.AddProblem("num_experts_per_tok: got {}, expected at most the {} of num_local_experts",
+                      config.mixture.per_token, config.mixture.experts);
+    }
+    file.Expect("sliding_window", nullptr, nullptr);
+    file.Expect("router_jitter_noise", 0.0, 0.0);
   } else {
     file.Expect("attention_bias", false, false);
     file.Expect("mlp_bias", false, false);
@@ -80,8 +90,11 @@ StatusOr<LlamaConfig> ReadLlamaConfig(const std::string& directory) {
 
 std::string LlamaConfigAsJson(const LlamaConfig& config) {
   nlohmann::ordered_json json;
-  json["architectures"] = {config.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM"};
-  json["model_type"] = config.qkv_bias ? "qwen2" : "llama";
+  const bool has_experts = config.mixture.experts > 0;
+  json["architectures"] = {has_experts
+                               ? "MixtralForCausalLM"
+                               : (config.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM")};
+  json["model_type"] = has_experts ? "mixtral" : (config.qkv_bias ? "qwen2" : "llama");
   json["hidden_size"] = config.channels;
   json["intermediate_size"] = config.hidden;
   json["num_hidden_layers"] = config.layers;
@@ -91,6 +104,11 @@ std::string LlamaConfigAsJson(const LlamaConfig& config) {
   json["vocab_size"] = config.vocabulary;
   json["rms_norm_eps"] = config.epsilon;
   json["hidden_act"] = "silu";
+  if (has_experts) {
+    json["num_local_experts"] = config.mixture.experts;
+    json["num_experts_per_tok"] = config.mixture.per_token;
+    json["sliding_window"] = nullptr;
+  }
   json["tie_word_embeddings"] = config.tied;
   json["rope_theta"] = config.rotary.theta;
   if (config.rotary.factor != 1.0) {

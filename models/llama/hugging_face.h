@@ -1,4 +1,5 @@
-// The config.json of transformers' Llama and Qwen2, whose weights model.h reads unchanged.
+// The config.json of transformers' Llama and Qwen2, whose weights model.h reads unchanged, and Mixtral,
+// whose weights //tools:convert has to put together.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
       "vocabulary of the data");
   parser->add_string("from", &flags->from,
                      "a Llama or Qwen2 of transformers: sizes of its config.json, weights of its "
-                     "model.safetensors",
+                     "model.safetensors; or a Mixtral's sizes, with its weights as --init",
                      "DIR");
   parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
                   "tokens that a prediction sees; 0: those of the model");
@@ -60,15 +60,31 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   models::AddSampleFlags(parser, &flags->sample);
 }
 
+// The weights are those of `from`, too, but a mixture's, whose files have every expert apart.
+StatusOr<models::LlamaConfig> SizesFrom(const Job& job, const std::string& from) {
+  StatusOr<models::LlamaConfig> config = models::ReadLlamaConfig(from);
+  ZG_RETURN_IF_ERROR(config.status().WithContext("--from"));
+  if (config->mixture.experts == 0) {
+    ZG_RETURN_IF_ERROR(models::CheckFromAlone(job, from));
+  } else if (job.options().init.empty() && job.options().resume.empty() && !job.options().plan) {
+    return InvalidArgument(
+        "--from: {} is a mixture of experts, whose weights must be put together first: bazel run "
+        "//tools:convert -- --from {} weights.safetensors, then add --init "
+        "weights.safetensors",
+        from, from);
+  }
+  return config;
+}
+
 StatusOr<models::LlamaConfig> MakeConfig(const Job& job, const Flags& flags) {
   models::LlamaConfig config = models::FindLlamaPreset(flags.preset)->config;
   if (!flags.from.empty()) {
-    ZG_ASSIGN_OR_RETURN(config, models::ConfigFrom(job, flags.from, models::ReadLlamaConfig));
+    ZG_ASSIGN_OR_RETURN(config, SizesFrom(job, flags.from));
   }
   if (flags.context > 0) config.context = flags.context;
   if (flags.mixture.experts == 0) return config;
   if (!flags.from.empty()) {
-    return InvalidArgument("--experts: got {}, but the model of --from has none; leave it out",
+    return InvalidArgument("--experts: got {}, but the sizes are those of --from; leave it out",
                            flags.mixture.experts);
   }
   if (flags.mixture.per_token > flags.mixture.experts) {
@@ -103,7 +119,7 @@ Status Run(Job& job, const Flags& flags) {
   }
   task.optimizer = {.lr = flags.lr, .beta2 = 0.95, .weight_decay = flags.weight_decay};
   task.context = task.longest_prompt = config.context;
-  task.from = flags.from;
+  if (mixture.experts == 0) task.from = flags.from;
   return models::TrainLanguage(job, task, text, flags.text, flags.sample,
                                [&](Var tokens) { return model(tokens); });
 }

@@ -183,6 +183,26 @@ TEST(HuggingFaceConfig, OfMamba) {
   EXPECT_EQ(with("model_type", "mamba2"), "model_type: got \"mamba2\", expected \"mamba\"");
 }
 
+TEST(HuggingFaceConfig, OfMixtral) {
+  const StatusOr<LlamaConfig> config = ReadLlamaConfig(std::string(kReference) + "mixtral");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->mixture.experts, 6);
+  EXPECT_EQ(config->mixture.per_token, 2);
+  EXPECT_FALSE(config->qkv_bias);
+  const StatusOr<LlamaConfig> again = ReadLlamaConfig(Written(LlamaConfigAsJson(*config)));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again->mixture.experts, 6);
+  EXPECT_EQ(again->mixture.per_token, 2);
+  EXPECT_EQ(NumLlamaParameters(*config), Llama(*config).num_parameters());
+
+  Json changed = ReferenceConfig("mixtral");
+  changed["sliding_window"] = 4096;
+  changed["num_experts_per_tok"] = 7;
+  EXPECT_EQ(LlamaError(changed),
+            "num_experts_per_tok: got 7, expected at most the 6 of num_local_experts\n"
+            "  sliding_window: got 4096, expected null");
+}
+
 TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
   for (const BertPreset& preset : BertPresets()) {
     EXPECT_EQ(NumBertParameters(preset.config), Bert(preset.config).num_parameters())

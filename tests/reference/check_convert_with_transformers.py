@@ -53,6 +53,11 @@ def qwen2() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
     return transformers.Qwen2ForCausalLM(config), {"x": tokens()}, of_tokens
 
 
+def mixtral() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
+    config = transformers.MixtralConfig(**DECODER, rms_norm_eps=1e-5, num_local_experts=5, num_experts_per_tok=2)
+    return transformers.MixtralForCausalLM(config), {"x": tokens()}, of_tokens
+
+
 def mamba() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
     config = transformers.MambaConfig(hidden_size=48, state_size=6, num_hidden_layers=3, vocab_size=VOCABULARY)
     return transformers.MambaForCausalLM(config), {"x": tokens()}, of_tokens
@@ -99,6 +104,8 @@ def check(name: str, dtype: torch.dtype, convert: str, model_logits: str, folder
     save_file({key: value.contiguous() for key, value in inputs.items()}, folder / "inputs")
     subprocess.run([model_logits, theirs, ours, folder / "inputs", folder / "logits"], check=True)
     reference = type(model).from_pretrained(theirs, dtype=torch.float32).eval().double()  # buffers were never 16 bits
+    if name == "mixtral":
+        reference.set_experts_implementation("eager")  # the default has no float64
     with torch.no_grad():
         expected = logits_of(reference, {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()})
     difference = (load_file(folder / "logits")["logits"] - expected).abs().max().item() / expected.abs().max().item()
@@ -123,7 +130,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
     results = []
-    for name in ("llama", "qwen2", "mamba", "bert", "vit", "gpt2"):
+    for name in ("llama", "qwen2", "mixtral", "mamba", "bert", "vit", "gpt2"):
         for dtype in (torch.float32, torch.bfloat16):
             with tempfile.TemporaryDirectory() as folder:
                 results.append(check(name, dtype, sys.argv[1], sys.argv[2], Path(folder)))

@@ -12,6 +12,7 @@ step with its own batch of 6 samples. It writes
   <case>/config.json, <case>/model.safetensors   the initial model, as save_pretrained writes it (a module has no config)
   <case>/data.safetensors   the inputs of each step (data.*, whose first dim is the step), the logits of the first batch
                             and the gradients of its loss, computed in double precision (logits, gradient.*)
+  <case>/theirs.safetensors what save_pretrained writes, if it splits parameters; model.safetensors has them whole
   <case>/losses.json        {"lr", "momentum", "losses", "losses_float64"}: that before each update
 """
 
@@ -240,6 +241,7 @@ def make(name: str) -> None:
     names = {key: next((name for name, other in saved.items() if torch.equal(value, other)), None)
              for key, value in model.named_parameters()}
     if None in names.values():
+        (folder / "model.safetensors").rename(folder / "theirs.safetensors")
         save_file(initial, folder / "model.safetensors", {"format": "pt"})
         names = {key: key for key in names}
     losses, _, _ = train(case, initial, torch.float32)

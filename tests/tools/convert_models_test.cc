@@ -31,9 +31,11 @@ class ConvertModelsTest : public DirectoryTest {
   std::string Reference(const std::string& model) const {
     const std::string directory = Path(model);
     fs::create_directory(directory);
-    for (const char* name : {"/config.json", "/model.safetensors"}) {
-      fs::copy("tests/reference/models/" + model + name, directory + name);
-    }
+    const std::string reference = "tests/reference/models/" + model;
+    fs::copy(reference + "/config.json", directory + "/config.json");
+    const std::string split = reference + "/theirs.safetensors";
+    fs::copy(fs::exists(split) ? split : reference + "/model.safetensors",
+             directory + "/model.safetensors");
     return directory;
   }
 
@@ -57,11 +59,12 @@ class ConvertModelsTest : public DirectoryTest {
 };
 
 TEST_F(ConvertModelsTest, ThereAndBackIsTheSameBytes) {
-  for (const std::string model : {"llama", "qwen2", "mamba", "bert", "vit"}) {
+  for (const std::string model : {"llama", "qwen2", "mixtral", "mamba", "bert", "vit"}) {
     SCOPED_TRACE(model);
     const std::string theirs = Reference(model), ours = Path(model + ".safetensors");
     EXPECT_THAT(Done(ConvertFrom({theirs, ours})), HasSubstr(ours + ": " + model + ", "));
-    EXPECT_EQ(ReadTestFile(ours), ReadTestFile(theirs + "/model.safetensors"));
+    EXPECT_EQ(ReadTestFile(ours),
+              ReadTestFile("tests/reference/models/" + model + "/model.safetensors"));
     EXPECT_THAT(Done(ConvertTo({ours, Path(model + "_back"), theirs})),
                 HasSubstr("tensors in model.safetensors\n"));
     ExpectSameFiles(Path(model + "_back"), theirs);
@@ -127,6 +130,37 @@ TEST_F(ConvertModelsTest, FilesOfOtherVersions) {
               HasSubstr("since our model has nothing for them: bert.embeddings.position_ids, "
                         "bert.pooler.dense.bias\n"));
   ExpectSameFiles(Path("back"), theirs);
+}
+
+// A tensor of ours that is in parts in theirs.
+TEST_F(ConvertModelsTest, ExpertsInSixteenBits) {
+  const std::string theirs = Reference("mixtral"),
+                    expert = "model.layers.1.block_sparse_moe.experts.";
+  StoredTensors tensors;
+  for (const auto& [name, tensor] : testing::ReadStored(theirs + "/model.safetensors")) {
+    tensors[name] = testing::Rounded(tensor, SafetensorsDType::kBF16);
+  }
+  testing::WriteStored(theirs + "/model.safetensors", tensors);
+  Done(ConvertFrom({theirs, Path("wide"), SafetensorsDType::kF32}));
+  EXPECT_EQ(testing::ReadStored(Path("wide")).at("model.layers.1.mlp.experts.down_proj").dtype,
+            SafetensorsDType::kF32);
+  Done(ConvertTo({Path("wide"), Path("back"), theirs}));
+  ExpectSameFiles(Path("back"), theirs);
+
+  StoredTensors ours = testing::ReadStored(Path("wide"));
+  ours["model.layers.0.mlp.experts.down_proj"] = Counting({6, 48, 32});
+  ours.erase("model.layers.1.mlp.experts.down_proj");
+  testing::WriteStored(Path("misshapen"), ours);
+  const std::string error = Error(ConvertTo({Path("misshapen"), Path("x"), theirs}));
+  EXPECT_THAT(error, HasSubstr("  model.layers.0.mlp.experts.down_proj: got the shape [6,48,32], "
+                               "expected [6,32,48]\n"
+                               "  model.layers.1.mlp.experts.down_proj: is missing"));
+  EXPECT_EQ(error.find("down_proj: is missing"), error.rfind("down_proj: is missing")) << error;
+
+  tensors.erase(expert + "3.w1.weight");
+  testing::WriteStored(theirs + "/model.safetensors", tensors);
+  EXPECT_THAT(Error(ConvertFrom({theirs, Path("y")})),
+              HasSubstr("  " + expert + "3.w1.weight: is missing"));
 }
 
 TEST_F(ConvertModelsTest, Gpt2) {
@@ -213,7 +247,8 @@ TEST_F(ConvertModelsTest, AConfigOfAnotherModelIsRefused) {
               HasSubstr("\n  hidden_act: got \"relu\", expected \"gelu\""));
   EXPECT_THAT(
       error_with("model_type", "t5"),
-      HasSubstr("model_type: got \"t5\", expected one of llama, qwen2, mamba, bert, vit, gpt2"));
+      HasSubstr(
+          "model_type: got \"t5\", expected one of llama, qwen2, mixtral, mamba, bert, vit, gpt2"));
   EXPECT_THAT(error_with("model_type", nullptr), HasSubstr("model_type: got nothing"));
   EXPECT_THAT(error_with("num_hidden_layers", 3),
               HasSubstr("vit.encoder.layer.2.attention.attention.query.weight: is missing"));

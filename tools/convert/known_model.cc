@@ -45,8 +45,50 @@ void AddName(KnownModel* known, std::string_view ours, const std::string& name) 
   }
 }
 
+// Adds the matrices (rows, columns) called `names` of every expert, which are side by side in `ours`.
+void AddExperts(const KnownTensor& ours, const std::vector<std::string>& names,
+                std::vector<KnownTensor>* tensors) {
+  const auto num_names = static_cast<int64_t>(names.size());
+  const std::vector<int64_t> matrix = {ours.shape[1] / num_names, ours.shape[2]};
+  const std::string layer = ours.ours.substr(0, ours.ours.find("mlp."));
+  int64_t begin = 0;
+  for (int64_t expert = 0; expert < ours.shape[0]; ++expert) {
+    for (const std::string& name : names) {
+      tensors->push_back(
+          {ours.ours,
+           {fmt::format("{}block_sparse_moe.experts.{}.{}.weight", layer, expert, name)},
+           matrix,
+           false,
+           ours.shape,
+           begin});
+      begin += matrix[0] * matrix[1];
+    }
+  }
+}
+
+// Their files have every matrix of every expert by itself, and a mixture under another name.
+void SplitExperts(KnownModel* known) {
+  std::vector<KnownTensor> tensors;
+  for (KnownTensor& tensor : known->tensors) {
+    if (MatchPattern("model.layers.*.mlp.experts.gate_up_proj", tensor.ours).has_value()) {
+      AddExperts(tensor, {"w1", "w3"}, &tensors);
+    } else if (MatchPattern("model.layers.*.mlp.experts.down_proj", tensor.ours).has_value()) {
+      AddExperts(tensor, {"w2"}, &tensors);
+    } else {
+      if (const auto layer = MatchPattern("model.layers.*.mlp.gate.weight", tensor.ours)) {
+        tensor.theirs = {FillPattern("model.layers.*.block_sparse_moe.gate.weight", *layer)};
+      }
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  known->tensors = std::move(tensors);
+}
+
 KnownModel Llama(const models::LlamaConfig& config) {
-  KnownModel known = Known(config.qkv_bias ? "qwen2" : "llama", models::Llama(config));
+  const bool has_experts = config.mixture.experts > 0;
+  KnownModel known =
+      Known(has_experts ? "mixtral" : (config.qkv_bias ? "qwen2" : "llama"), models::Llama(config));
+  if (has_experts) SplitExperts(&known);
   if (config.tied) AddName(&known, "model.embed_tokens.weight", "lm_head.weight");
   known.unused = {"model.rotary_emb.inv_freq", "model.layers.*.self_attn.rotary_emb.inv_freq"};
   return known;
@@ -136,8 +178,9 @@ StatusOr<KnownModel> ReadVit(const std::string& directory) {
 
 using Reader = StatusOr<KnownModel> (*)(const std::string& directory);
 
-constexpr std::array<std::pair<std::string_view, Reader>, 6> kReaders = {{{"llama", ReadLlama},
+constexpr std::array<std::pair<std::string_view, Reader>, 7> kReaders = {{{"llama", ReadLlama},
                                                                           {"qwen2", ReadLlama},
+                                                                          {"mixtral", ReadLlama},
                                                                           {"mamba", ReadMamba},
                                                                           {"bert", ReadBert},
                                                                           {"vit", ReadVit},

@@ -19,6 +19,10 @@ struct KnownTensor {
   std::vector<std::string> theirs;
   std::vector<int64_t> shape;  // ours
   bool is_transposed = false;  // in theirs the two dims are swapped
+  // Theirs is a part of ours, whose shape is `whole`: the elements from `begin` on. The parts of a
+  // tensor follow each other. Empty: it is all of it.
+  std::vector<int64_t> whole = {};
+  int64_t begin = 0;
 };
 
 struct KnownModel {

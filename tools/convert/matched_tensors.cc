@@ -21,7 +21,9 @@ bool AreSameBytes(const Weights::Tensor& a, const Weights::Tensor& b) {
          (a.entry->size_bytes() == 0 || std::memcmp(a.data, b.data, a.entry->size_bytes()) == 0);
 }
 
+// The shape of the tensor in the file.
 std::vector<int64_t> ShapeOn(Side side, const KnownTensor& known) {
+  if (side == Side::kOurs && !known.whole.empty()) return known.whole;
   std::vector<int64_t> shape = known.shape;
   if (side == Side::kTheirs && known.is_transposed) std::reverse(shape.begin(), shape.end());
   return shape;
@@ -63,11 +65,14 @@ StatusOr<MatchedTensors> Match(const KnownModel& model, Side side, const Weights
                      first.entry->name);
       }
     }
+    const bool is_told = side == Side::kOurs && known.begin > 0;  // by the first part
     if (first.entry == nullptr) {
-      problems.Add("{}: is missing", names.front());
+      if (!is_told) problems.Add("{}: is missing", names.front());
     } else if (const std::string problem = ProblemOf(*first.entry, ShapeOn(side, known));
                !problem.empty()) {
-      problems.Add("{}", problem);
+      if (!is_told) problems.Add("{}", problem);
+    } else if (side == Side::kOurs) {
+      first.data += known.begin * BitsOf(first.entry->dtype) / 8;
     }
     matched.tensors.push_back(first);
   }
@@ -92,12 +97,11 @@ StatusOr<MatchedTensors> Match(const KnownModel& model, Side side, const Weights
 
 TensorToWrite AsOtherSide(const KnownTensor& known, const Weights::Tensor& from,
                           const std::string& name, SafetensorsDType dtype) {
-  const SafetensorsEntry& entry = *from.entry;
-  checkpoint_tool::StoredValues values = {entry.dtype, from.data, 1, 1};
+  std::vector<int64_t> shape = known.whole.empty() ? from.entry->shape : known.shape;
+  checkpoint_tool::StoredValues values = {from.entry->dtype, from.data, 1, 1};
   const size_t first_column = known.is_transposed ? 1 : 0;
-  if (known.is_transposed) values.rows = entry.shape[0];
-  for (size_t i = first_column; i < entry.shape.size(); ++i) values.columns *= entry.shape[i];
-  std::vector<int64_t> shape = entry.shape;
+  if (known.is_transposed) values.rows = shape[0];
+  for (size_t i = first_column; i < shape.size(); ++i) values.columns *= shape[i];
   if (known.is_transposed) std::reverse(shape.begin(), shape.end());
   return {name, dtype, shape, nullptr,
           checkpoint_tool::SourceOf(values, known.is_transposed, dtype)};

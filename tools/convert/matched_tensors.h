@@ -17,8 +17,9 @@ using checkpoint_tool::Side;
 using checkpoint_tool::Weights;
 
 struct MatchedTensors {
-  std::vector<Weights::Tensor> tensors;  // in the model's order
-  std::vector<std::string> left_out;     // names of copies, and of tensors that ours lacks
+  // In the model's order; from the first element of the part, where ours has a part of theirs.
+  std::vector<Weights::Tensor> tensors;
+  std::vector<std::string> left_out;  // names of copies, and of tensors that ours lacks
 };
 
 // `weights` have the names of `side`. Error: all tensors that are missing, unexpected, misshapen or
