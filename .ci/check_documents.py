@@ -24,7 +24,7 @@ FLAG_TABLES = [
     (Path("tools/README.md"), "//tools/tune:tune"),
 ]
 # Programs whose own flags the documents name where they are needed; their shared flags are in the tables.
-PROGRAMS = ["//models/bert:bert", "//tools/convert:convert"]
+PROGRAMS = ["//models/bert:bert", "//models/llama:llama", "//tools/convert:convert"]
 # Flags of other programs that the documents name.
 FOREIGN_FLAGS = {"--config", "--define", "--disk_cache", "--force", "--from", "--to", "--heads", "--optimizer",
                  "--dtype", "--list", "--dot", "--passes", "--gpu-check", "--list-targets", "--only", "--skip",

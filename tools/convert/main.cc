@@ -26,8 +26,8 @@ int Main(int argc, char** argv) {
   if (const Status status = command::EnterUsersDirectory(); !status.ok()) return Print(status);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write
   CLI::App app(
-      "Takes models of transformers in and out: Llama, Qwen2, BERT (masked language model), ViT "
-      "(image classification), GPT-2.");
+      "Takes models of transformers in and out: Llama, Qwen2, Mixtral, Mamba, BERT (masked language "
+      "model), ViT (image classification), GPT-2.");
   std::string from, to, path, like, preset;
   bool may_replace = false;
   std::optional<SafetensorsDType> dtype;
