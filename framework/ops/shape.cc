@@ -19,7 +19,8 @@ const InputNames kX = {"x"};
 const ir::SbpSignature kPartial = {{Sbp::P()}, {Sbp::P()}};
 
 // Reshape: x's dims and y's dims in groups with equal numbers of elements. The first dim of a group
-// follows from the others, so it may be split, and may be the ranks' batches together.
+// follows from the others, so it may be split, and may be the ranks' batches together; unless one of
+// the others is 0.
 StatusOr<Types> ReshapeType(const ir::OpCall& call) {
   const Ints& from = call.attributes.Ints("from");
   const Ints& to = call.attributes.Ints("to");
@@ -44,7 +45,10 @@ StatusOr<Types> ReshapeType(const ir::OpCall& call) {
     const size_t first = dims.size();
     int64_t rest = 1;
     for (int64_t i = 1; i < to[group]; ++i) rest *= sizes[first + i];
-    const bool fits = to[group] == 0 ? elements == 1 : rest > 0 && elements % rest == 0;
+    bool fits = rest > 0 && elements % rest == 0;
+    if (to[group] == 0) fits = elements == 1;
+    const bool is_given = rest == 0;
+    if (is_given) fits = elements == 0 && sizes[first] >= 0;
     if (!fits) {
       return Rejected(
           call, kX,
@@ -52,7 +56,7 @@ StatusOr<Types> ReshapeType(const ir::OpCall& call) {
                       fmt::join(sizes.begin() + first, sizes.begin() + first + to[group], ",")));
     }
     for (int64_t i = 0; i < to[group]; ++i) {
-      dims.push_back(i == 0 ? elements / rest : sizes[first + i]);
+      dims.push_back(i == 0 && !is_given ? elements / rest : sizes[first + i]);
     }
   }
   const Shape shape(std::move(dims));
@@ -63,10 +67,11 @@ StatusOr<Types> ReshapeType(const ir::OpCall& call) {
 Signatures ReshapePlacements(const ir::OpCall& call) {
   const Ints& from = call.attributes.Ints("from");
   const Ints& to = call.attributes.Ints("to");
+  const Ints& sizes = call.attributes.Ints("sizes");
   Signatures signatures;
   int x_dim = 0, y_dim = 0;
   for (size_t group = 0; group < from.size(); ++group) {
-    if (from[group] > 0 && to[group] > 0) {
+    if (from[group] > 0 && to[group] > 0 && sizes[y_dim] == -1) {
       signatures.push_back({{Sbp::S(x_dim)}, {Sbp::S(y_dim)}});
     }
     x_dim += static_cast<int>(from[group]);
@@ -82,7 +87,9 @@ Status ReshapeGradient(ir::GradientContext& context) {
   Ints sizes = context.input(0)->type.shape.dims();
   int64_t dim = 0;
   for (const int64_t dims : attributes.Ints("from")) {
-    if (dims > 0) sizes[dim] = -1;
+    const auto group = sizes.begin() + dim;
+    const bool is_given = std::count(group + std::min<int64_t>(1, dims), group + dims, 0) > 0;
+    if (dims > 0 && !is_given) sizes[dim] = -1;
     dim += dims;
   }
   context.set_input_gradient(
