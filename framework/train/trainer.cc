@@ -210,9 +210,17 @@ int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_
 
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
+Status Trainer::FeedOne(const NamedData& item) {
+  return stepping_->SetInput("", item.name, item.data, item.bytes);
+}
+
+Status Trainer::feed(std::initializer_list<NamedData> data) {
+  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item));
+  return Status::Ok();
+}
+
 Status Trainer::feed(const std::vector<NamedData>& data) {
-  for (const NamedData& item : data)
-    ZG_RETURN_IF_ERROR(stepping_->SetInput("", item.name, item.data, item.bytes));
+  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item));
   return Status::Ok();
 }
 

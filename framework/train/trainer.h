@@ -114,6 +114,7 @@ class Trainer {
                               const std::vector<NamedData>& data);
   // Sets inputs of the training program, from within `feed`. The data must stay valid until the
   // step ends.
+  Status feed(std::initializer_list<NamedData> data);  // allocates nothing
   Status feed(const std::vector<NamedData>& data);
   // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
   // the largest. It must be the same on every rank, or the next step is an error. Errors: no such size;
@@ -264,6 +265,7 @@ class Trainer {
   Status CheckMeasuresOneSize() const;
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
+  Status FeedOne(const NamedData& item);
   StatusOr<float> RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                           const Executor::StepGroups& groups);
   Status CheckOneMicroBatch(const char* function) const;

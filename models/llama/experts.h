@@ -56,9 +56,9 @@ struct MixtureOfExperts : nn::Module {
     return einsum("btk,btkc->btc", shares, experts(x, ids_));
   }
 
-  // Least, 1, if the tokens of the last call chose all experts equally often: E times the sum over
-  // experts of their share of the choices times their mean probability (Fedus et al., arXiv
-  // 2101.03961, equation 4).
+  // 1 if the tokens of the last call chose all experts equally often, more if some experts are both
+  // likelier and chosen more often: E times the sum over experts of their share of the choices times
+  // their mean probability (Fedus et al., arXiv 2101.03961, equation 4).
   Var balance_loss() const {
     const Var chosen = mean(one_hot(ids_, config.experts), {0, 1, 2});
     return sum(chosen * mean(probabilities_, {0, 1})) * static_cast<double>(config.experts);

@@ -63,13 +63,14 @@ Result Train(const std::vector<MeshAxis>& mesh, int stage, DType dtype,
         }
         ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
         std::vector<float> x(kTokens * kWidth), y(kTokens * kWidth);
+        const std::vector<NamedData> batch = {{"x", x}, {"y", y}};
         for (int64_t step = 0; step < 3; ++step) {
           ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) {
             for (size_t i = 0; i < x.size(); ++i) {
               x[i] = static_cast<float>((7 * i + 5 * micro_batch + step) % 13) / 6.0f - 1.0f;
               y[i] = static_cast<float>((3 * i + micro_batch) % 11) / 5.0f - 1.0f;
             }
-            return trainer->feed({{"x", x}, {"y", y}});
+            return trainer->feed(batch);
           }));
           result->losses.push_back(loss);
         }

@@ -122,8 +122,10 @@ class ImageBand {
     const int64_t band_place = first * rows_.stride;
     // The last band read the first rows, too.
     const int64_t kept = first == 0 ? 0 : std::max<int64_t>(0, rows_.extent() - rows_.stride);
-    std::memmove(band, band + result_rows_ * rows_.stride * row_floats(),
-                 kept * row_floats() * sizeof(float));
+    if (kept > 0) {
+      std::memmove(band, band + result_rows_ * rows_.stride * row_floats(),
+                   kept * row_floats() * sizeof(float));
+    }
     const int64_t begin_place = band_place + kept;
     const int64_t end_place = (end - 1) * rows_.stride + rows_.extent();
     const int64_t begin_row = RowAt(begin_place), end_row = RowAt(end_place);
