@@ -26,8 +26,8 @@ Var outer(Var a, Var b);
 // y[.., m] = sum_k x[.., k] matrices[ids[..], k, m]: every row of x (..., K) times the one of the
 // matrices (G, K, M), or (G, M, K) if they are `transposed`, as the weights of linear layers are, that
 // its id (...) says; ids are i64 in [0, G), others end the job. Leading dims are broadcast: x (N, 1, K)
-// and ids (N, k) give (N, k, M). For mixtures of experts without limits on the rows of an expert: costs
-// as much as one product of all rows, however they are distributed.
+// and ids (N, k) give (N, k, M). For mixtures of experts without limits on the rows of an expert: takes
+// about as long as one product of all rows, unless most matrices have only a few of them.
 Var grouped_matmul(Var x, Var matrices, Var ids, bool transposed = false);
 
 // The logits of classes whose rows are `weight`: linear(x, weight) with its columns padded to the

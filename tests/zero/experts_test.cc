@@ -2,6 +2,7 @@
 // that of the rank that has its matrix. Adding nothing changes no bit.
 
 #include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -103,6 +104,28 @@ TEST(Experts, CanBeCutThemselves) {
   for (size_t i = 0; i < one.losses.size(); ++i) {
     EXPECT_NEAR(columns.losses[i], one.losses[i], 1e-5);
   }
+}
+
+TEST(Experts, AnIdWithoutMatrixEndsTheStep) {
+  testing::ResultsOnRanks<int>(1, [](Communicator& communicator, int*) -> Status {
+    Experts model;
+    Graph graph("ids");
+    graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
+      const Var x = in.f32("x", {2, kWidth});
+      return mean(grouped_matmul(x, model.up, in.i64("ids", {2}), /*transposed=*/true));
+    });
+    ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
+    const std::vector<float> x(2 * kWidth);
+    for (const int64_t id : {int64_t{-1}, kExperts}) {
+      const Status status =
+          trainer->step({{"x", x}, {"ids", std::vector<int64_t>{0, id}}}).status();
+      EXPECT_THAT(status.message(), ::testing::HasSubstr(fmt::format(
+                                        "grouped_matmul: the id of row 1 is {}, there are "
+                                        "matrices 0 to 3",
+                                        id)));
+    }
+    return Status::Ok();
+  });
 }
 
 }  // namespace
