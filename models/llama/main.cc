@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "models/hugging_face/from_flag.h"
 #include "models/llama/hugging_face.h"
@@ -26,7 +27,8 @@ struct Flags {
   std::string preset = "mini";
   std::string from;
   int64_t context = 0;
-  models::ExpertsConfig mixture;
+  int64_t experts = 0;
+  int64_t experts_per_token = 0;
   double balance = 0.01;
   models::TextFlags text;
   double lr = 1e-3;
@@ -46,11 +48,11 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "DIR");
   parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
                   "tokens that a prediction sees; 0: those of the model");
-  parser->add_int("experts", &flags->mixture.experts, between(0, kMaxExperts),
-                  "each layer has so many experts, SwiGLUs of which a token uses some; 0: as the "
-                  "preset has them");
-  parser->add_int("experts-per-token", &flags->mixture.per_token, between(1, kMaxExperts),
-                  "experts that a token uses, where --experts is given");
+  parser->add_int("experts", &flags->experts, between(0, kMaxExperts),
+                  "each layer has so many experts, SwiGLUs of which a token uses some; 0: as many "
+                  "as the preset");
+  parser->add_int("experts-per-token", &flags->experts_per_token, between(0, kMaxExperts),
+                  "experts that a token uses; 0: as many as in the preset, else 2");
   models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
@@ -76,22 +78,35 @@ StatusOr<models::LlamaConfig> SizesFrom(const Job& job, const std::string& from)
   return config;
 }
 
+Status SetExperts(const Flags& flags, models::ExpertsConfig* mixture) {
+  const int64_t per_token = flags.experts_per_token;
+  for (const auto& [flag, got] :
+       {std::pair("experts", flags.experts), std::pair("experts-per-token", per_token)}) {
+    if (got == 0 || flags.from.empty()) continue;
+    return InvalidArgument("--{}: got {}, but the sizes are those of --from; leave it out", flag,
+                           got);
+  }
+  if (flags.experts > 0) mixture->experts = flags.experts;
+  if (per_token > 0 && mixture->experts == 0) {
+    return InvalidArgument(
+        "--experts-per-token: got {}, but the model has no experts; add --experts", per_token);
+  }
+  if (per_token > 0) mixture->per_token = per_token;
+  if (mixture->experts > 0 && mixture->per_token > mixture->experts) {
+    return InvalidArgument(
+        "--experts-per-token: got {}, expected at most the number of experts, {}",
+        mixture->per_token, mixture->experts);
+  }
+  return Status::Ok();
+}
+
 StatusOr<models::LlamaConfig> MakeConfig(const Job& job, const Flags& flags) {
   models::LlamaConfig config = models::FindLlamaPreset(flags.preset)->config;
   if (!flags.from.empty()) {
     ZG_ASSIGN_OR_RETURN(config, SizesFrom(job, flags.from));
   }
   if (flags.context > 0) config.context = flags.context;
-  if (flags.mixture.experts == 0) return config;
-  if (!flags.from.empty()) {
-    return InvalidArgument("--experts: got {}, but the sizes are those of --from; leave it out",
-                           flags.mixture.experts);
-  }
-  if (flags.mixture.per_token > flags.mixture.experts) {
-    return InvalidArgument("--experts-per-token: got {}, expected at most the {} of --experts",
-                           flags.mixture.per_token, flags.mixture.experts);
-  }
-  config.mixture = flags.mixture;
+  ZG_RETURN_IF_ERROR(SetExperts(flags, &config.mixture));
   return config;
 }
 

@@ -1,8 +1,8 @@
 // Llama (Touvron et al., arXiv 2302.13971; Llama 3: arXiv 2407.21783), Qwen2 (arXiv 2407.10671), which
-// adds biases to q, k and v, and Mixtral (experts.h): a decoder-only transformer with root mean square norms before
-// the sublayers, rotary positions, grouped-query attention and SwiGLU. Parameters have the names
-// and layouts of transformers' LlamaForCausalLM and Qwen2ForCausalLM, so their files can be loaded.
-// Trained with cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, C channels, V
+// adds biases to q, k and v, and Mixtral (experts.h): a decoder-only transformer with root mean square
+// norms before the sublayers, rotary positions, grouped-query attention and SwiGLU. Parameters have the
+// names and layouts of transformers' LlamaForCausalLM and Qwen2ForCausalLM, so their files can be
+// loaded. Trained with cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, C channels, V
 // vocabulary.
 #pragma once
 
@@ -128,13 +128,12 @@ struct Llama : nn::Module {
     return lm_head.has_value() ? (*lm_head)(x) : linear(x, model.embed_tokens.weight);
   }
 
-  // The mean of the mixtures' in the last call, if the model has them; to be added to the loss, so that
-  // no expert is forgotten.
+  // The mean over the layers' mixtures in the last call, 0 if there are none. To be added to the loss,
+  // so that no expert is forgotten.
   Var balance_loss() {
-    Var total;
+    Var total = zeros({});
     for (LlamaLayer& layer : model.layers) {
-      const Var own = layer.mixture->balance_loss();
-      total = total.empty() ? own : total + own;
+      if (layer.mixture.has_value()) total = total + layer.mixture->balance_loss();
     }
     return total * (1.0 / static_cast<double>(model.layers.size()));
   }

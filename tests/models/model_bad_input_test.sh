@@ -52,7 +52,10 @@ reject "${images[0]}" "--batch 8 with --micro-batches 2: data: got 10 samples, e
 
 reject "${texts[0]}" "--from: tests/reference/models/mixtral is a mixture of experts" --from tests/reference/models/mixtral
 reject "${texts[0]}" "--experts: got 4, but the sizes are those of --from" --from tests/reference/models/llama --experts 4
-reject "${texts[0]}" "--experts-per-token: got 5, expected at most the 4 of --experts" --experts 4 --experts-per-token 5
+reject "${texts[0]}" "--experts-per-token: got 2, but the sizes are those of --from" --from tests/reference/models/llama --experts-per-token 2
+reject "${texts[0]}" "--experts-per-token: got 5, expected at most the number of experts, 4" --experts 4 --experts-per-token 5
+reject "${texts[0]}" "--experts-per-token: got 2, expected at most the number of experts, 1" --experts 1
+reject "${texts[0]}" "--experts-per-token: got 3, but the model has no experts" --experts-per-token 3
 printf '0123456789%.0s' {1..200} >"$files/digits.txt"  # tokens that both models have
 : >"$files/empty.txt"
 for i in 0 1; do

@@ -1,8 +1,8 @@
 // Compares models and modules with those of PyTorch and transformers, from the latter's own files:
 // logits, gradients and twenty training steps (tests/reference/make_models.py made them, logits and
-// gradients in double precision), on 1 and 3 ranks that share the batches, at stages 0 and 3. Llama
-// and Qwen2 also run on a mesh with a tensor axis, where parameters and the sequence are split and
-// blocks recomputed.
+// gradients in double precision), on 1 and 3 ranks that share the batches, at stages 0 and 3. Llama,
+// Qwen2 and Mixtral also run on a mesh with a tensor axis, where parameters and the sequence, or
+// experts, are split and blocks recomputed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

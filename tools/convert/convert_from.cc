@@ -23,14 +23,16 @@ TensorSource Joined(std::vector<TensorToWrite> parts) {
   return [parts = std::move(parts)](uint64_t offset, uint8_t* chunk, size_t size) -> Status {
     for (const TensorToWrite& part : parts) {
       const uint64_t bytes = BytesOf(part);
-      if (size > 0 && offset < bytes) {
-        const size_t own = std::min<uint64_t>(size, bytes - offset);
-        ZG_RETURN_IF_ERROR(part.source(offset, chunk, own));
-        chunk += own;
-        size -= own;
-        offset = bytes;
+      if (offset >= bytes) {
+        offset -= bytes;
+        continue;
       }
-      offset -= bytes;
+      const size_t own = std::min<uint64_t>(size, bytes - offset);
+      ZG_RETURN_IF_ERROR(part.source(offset, chunk, own));
+      offset = 0;
+      chunk += own;
+      size -= own;
+      if (size == 0) break;
     }
     return Status::Ok();
   };
