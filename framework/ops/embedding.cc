@@ -2,7 +2,7 @@
 // result (..., C). With an operand `part` the table has some of the equal parts of V rows
 // (kernels/parted_dim.h).
 #include "framework/ir/op_registry.h"
-#include "framework/ir/parts_context.h"
+#include "framework/ops/dims_in_parts.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -49,22 +49,16 @@ ir::OpDef Embedding() {
     return signatures;
   };
   op.in_parts = [](ir::PartsContext& context) {
-    const ir::Node& node = context.node();
-    if (node.inputs.size() == 3 || context.input_sbp(0) != Sbp::S(0)) return Status::Ok();
-    context.set_output(
-        0, context.builder().Op("embedding", {node.inputs[0], node.inputs[1], context.Part()},
-                                context.WithParts()));
+    if (context.input_sbp(0) == Sbp::S(0)) ComputeOwnParts(context, 2);
     return Status::Ok();
   };
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
-    int64_t rows = context.input(0)->type.shape.dim(0);
-    std::vector<ir::Value*> inputs = {context.output_gradient(), context.input(1)};
-    const int64_t num_parts = context.node().attributes.Int("parts");
-    if (context.num_inputs() == 3) {
-      inputs.push_back(context.input(2));
-      rows = rows / context.input(2)->type.shape.dim(0) * num_parts;
-    }
+    const ir::Node& node = context.node();
+    std::vector<ir::Value*> inputs = node.inputs;
+    inputs[0] = context.output_gradient();
+    const int64_t rows = SizeOfAllParts(node, 2, context.input(0)->type.shape.dim(0));
+    const int64_t num_parts = node.attributes.Int("parts");
     context.set_input_gradient(
         0, context.builder().Op("embedding_grad", inputs, {{"rows", rows}, {"parts", num_parts}}));
     return Status::Ok();
@@ -85,21 +79,13 @@ ir::OpDef EmbeddingGrad() {
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& dy = call.inputs[0];
     const TensorType& ids = call.inputs[1];
-    const int64_t rows = call.attributes.Int("rows");
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"dy"}));
     if (ids.dtype != DType::kI64) return Rejected(call, names, "ids are not i64");
     if (dy.shape.num_dims() < 1 || WithoutLastDim(dy.shape) != ids.shape) {
       return Rejected(call, names, "leading dims differ");
     }
-    if (rows < 1) return InvalidArgument("embedding_grad: rows is {}, expected rows >= 1", rows);
-    const int64_t num_parts = call.attributes.Int("parts");
-    ZG_RETURN_IF_ERROR(CheckPart(call, names, 2, rows));
-    if (num_parts < 1 || rows % num_parts != 0) {
-      return InvalidArgument("embedding_grad: {} rows do not divide into {} parts", rows,
-                             num_parts);
-    }
-    const int64_t own_parts = call.inputs.size() == 3 ? call.inputs[2].shape.dim(0) : 1;
-    return Types{{dy.dtype, Shape{rows / num_parts * own_parts, dy.shape.dim(-1)}}};
+    ZG_ASSIGN_OR_RETURN(const int64_t rows, SizeOfOwnParts(call, names, 2, "rows"));
+    return Types{{dy.dtype, Shape{rows, dy.shape.dim(-1)}}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
@@ -115,11 +101,7 @@ ir::OpDef EmbeddingGrad() {
     return signatures;
   };
   op.in_parts = [](ir::PartsContext& context) {
-    const ir::Node& node = context.node();
-    if (node.inputs.size() == 3 || context.wanted() != Sbp::S(0)) return Status::Ok();
-    context.set_output(
-        0, context.builder().Op("embedding_grad", {node.inputs[0], node.inputs[1], context.Part()},
-                                context.WithParts()));
+    if (context.wanted() == Sbp::S(0)) ComputeOwnParts(context, 2);
     return Status::Ok();
   };
   op.gradient = [](ir::GradientContext& context) {

@@ -3,7 +3,7 @@
 // (N, K), matrices (G, K, M), or (G, M, K) if they are `transposed`, ids (N) of i64, result (N, M). With
 // an operand `part` a call has some of the equal parts of the G matrices (kernels/parted_dim.h).
 #include "framework/ir/op_registry.h"
-#include "framework/ir/parts_context.h"
+#include "framework/ops/dims_in_parts.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -19,16 +19,6 @@ const Sbp P = Sbp::P();
 void Add(const ir::OpCall& call, std::vector<Sbp> inputs, Sbp output, Signatures* signatures) {
   inputs.resize(call.inputs.size(), B);
   signatures->push_back({std::move(inputs), {output}});
-}
-
-// The node with its part of the groups, if it does not have one yet.
-Status InParts(ir::PartsContext& context, bool is_split) {
-  const ir::Node& node = context.node();
-  if (node.inputs.size() == 4 || !is_split) return Status::Ok();
-  std::vector<ir::Value*> inputs = node.inputs;
-  inputs.push_back(context.Part());
-  context.set_output(0, context.builder().Op(node.op->name, inputs, context.WithParts()));
-  return Status::Ok();
 }
 
 ir::OpDef GroupedMatmul() {
@@ -71,7 +61,8 @@ ir::OpDef GroupedMatmul() {
     return signatures;
   };
   op.in_parts = [](ir::PartsContext& context) {
-    return InParts(context, context.input_sbp(1) == Sbp::S(0));
+    if (context.input_sbp(1) == Sbp::S(0)) ComputeOwnParts(context, 3);
+    return Status::Ok();
   };
   op.gradient = [](ir::GradientContext& context) {
     ir::Builder& builder = context.builder();
@@ -86,8 +77,7 @@ ir::OpDef GroupedMatmul() {
           0, builder.Op("grouped_matmul", inputs, {{"transposed", !transposed}, {"parts", parts}}));
     }
     if (context.needs(1)) {
-      int64_t groups = context.input(1)->type.shape.dim(0);
-      if (inputs.size() == 4) groups = groups / inputs[3]->type.shape.dim(0) * parts;
+      const int64_t groups = SizeOfAllParts(context.node(), 3, context.input(1)->type.shape.dim(0));
       inputs[0] = transposed ? dy : context.input(0);
       inputs[1] = transposed ? context.input(0) : dy;
       context.set_input_gradient(
@@ -115,23 +105,14 @@ ir::OpDef GroupedMatmulGrad() {
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const Shape& a = call.inputs[0].shape;
     const Shape& b = call.inputs[1].shape;
-    const int64_t groups = call.attributes.Int("groups"), parts = call.attributes.Int("parts");
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"a", "b"}));
     if (call.inputs[2].dtype != DType::kI64) return Rejected(call, names, "ids are not i64");
     if (a.num_dims() != 2 || b.num_dims() != 2 || a.dim(0) != b.dim(0) ||
         call.inputs[2].shape != Shape{a.dim(0)}) {
       return Rejected(call, names, "a, b and ids have not the same rows");
     }
-    if (groups < 1) {
-      return InvalidArgument("grouped_matmul_grad: groups is {}, expected groups >= 1", groups);
-    }
-    ZG_RETURN_IF_ERROR(CheckPart(call, names, 3, groups));
-    if (parts < 1 || groups % parts != 0) {
-      return InvalidArgument("grouped_matmul_grad: {} groups do not divide into {} parts", groups,
-                             parts);
-    }
-    const int64_t own_parts = call.inputs.size() == 4 ? call.inputs[3].shape.dim(0) : 1;
-    return Types{{call.inputs[0].dtype, Shape{groups / parts * own_parts, a.dim(1), b.dim(1)}}};
+    ZG_ASSIGN_OR_RETURN(const int64_t groups, SizeOfOwnParts(call, names, 3, "groups"));
+    return Types{{call.inputs[0].dtype, Shape{groups, a.dim(1), b.dim(1)}}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
@@ -144,7 +125,8 @@ ir::OpDef GroupedMatmulGrad() {
     return signatures;
   };
   op.in_parts = [](ir::PartsContext& context) {
-    return InParts(context, context.wanted() == Sbp::S(0));
+    if (context.wanted() == Sbp::S(0)) ComputeOwnParts(context, 3);
+    return Status::Ok();
   };
   // y is linear in a and in b: da[i] = dy[ids[i]] b[i], db[i] = dy[ids[i]]' a[i].
   op.gradient = [](ir::GradientContext& context) {
