@@ -32,7 +32,7 @@ namespace zg {
 struct EagerOptions {
   uint64_t seed = 1;      // for initial values and random ops
   bool training = false;  // dropout is active, and modules use the statistics of their inputs
-  std::string init{};     // a safetensors file with parameters and buffers, by name
+  std::string init{};     // parameters and buffers, by name: a path that Weights::Open takes
   int threads = 1;        // threads that compute together; no bit depends on their number
   int gpu = -1;           // the index of the GPU that computes; -1: the CPU
 };

@@ -57,7 +57,7 @@ Status Session::Start(const EagerOptions& options) {
   trace_.emplace(&graph_, graph_.section(ir::SectionKind::kForward), &variables_, this);
   trace_->set_training(options.training);
   if (options.init.empty()) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(initial_values_, SafetensorsFile::Open(options.init));
+  ZG_ASSIGN_OR_RETURN(initial_values_, Weights::Open(options.init));
   return Status::Ok();
 }
 
@@ -152,7 +152,9 @@ Status Session::FillInitialValues(const ir::StoredTensor& tensor,
     initial.Fill(0, count, values->data());
     return Status::Ok();
   }
-  const SafetensorsEntry* entry = initial_values_->Find(tensor.name);
+  const auto found = initial_values_->tensors().find(tensor.name);
+  const bool is_there = found != initial_values_->tensors().end();
+  const SafetensorsEntry* const entry = is_there ? found->second.entry : nullptr;
   if (entry == nullptr || entry->shape != tensor.type.shape.dims() || !IsFloatValue(entry->dtype)) {
     return InvalidArgument("{}: '{}' {}, expected {}", initial_values_->path(), tensor.name,
                            entry == nullptr
@@ -160,7 +162,7 @@ Status Session::FillInitialValues(const ir::StoredTensor& tensor,
                                : fmt::format("has the shape {}", Shape(entry->shape).ToString()),
                            tensor.type.ToString());
   }
-  ReadFloatValues(entry->dtype, initial_values_->Data(*entry), count, values->data());
+  ReadFloatValues(entry->dtype, found->second.data, count, values->data());
   return Status::Ok();
 }
 

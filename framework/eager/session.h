@@ -16,7 +16,7 @@
 #include "framework/eager/eager.h"
 #include "framework/eager/memory_pool.h"
 #include "framework/eager/node_kernels.h"
-#include "framework/io/safetensors.h"
+#include "framework/io/weights.h"
 #include "framework/ir/builder.h"
 #include "framework/ir/graph.h"
 #include "framework/nn/trace.h"
@@ -101,7 +101,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   ir::Graph graph_{"eager"};
   nn::Trace::Variables variables_;
   std::optional<nn::Trace> trace_;
-  std::optional<SafetensorsFile> initial_values_;
+  std::optional<Weights> initial_values_;
   StepContext context_;
   std::unordered_map<const ir::Value*, Memory> memory_;
   std::unordered_map<const ir::Value*, int> num_handles_;

@@ -39,6 +39,22 @@ std::string JoinChoices(const std::vector<std::string>& choices) {
   return joined;
 }
 
+// On lines of their own below a help text, as they are too many to stand beside the flag.
+std::string ChoicesBelow(const std::vector<std::string>& choices) {
+  constexpr size_t kLineLength = 88;
+  std::string text;
+  std::string line = "one of ";
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const std::string next = choices[i] + (i + 1 < choices.size() ? "," : "");
+    if (line.size() + next.size() > kLineLength) {
+      text += "\n" + line;
+      line.clear();
+    }
+    line += (line.empty() || line.back() == ' ' ? "" : " ") + next;
+  }
+  return text + "\n" + line;
+}
+
 // The Levenshtein distance.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -144,6 +160,11 @@ void FlagParser::add_choice(std::string name, std::vector<std::string> choices,
   std::string placeholder;
   for (const std::string& choice : choices) {
     placeholder += placeholder.empty() ? choice : "|" + choice;
+  }
+  constexpr size_t kLongest = 60;
+  if (placeholder.size() > kLongest) {
+    placeholder = "NAME";
+    help += ChoicesBelow(choices);
   }
   const auto assign = [name, set, choices](const std::vector<std::string>& texts) -> Status {
     if (std::find(choices.begin(), choices.end(), texts[0]) == choices.end()) {

@@ -78,7 +78,10 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   AddCompileFlags(flags, &options->compile);
 
   flags->section("Files");
-  flags->add_string("init", &options->init, "initial parameters, a .safetensors file", "FILE");
+  flags->add_string(
+      "init", &options->init,
+      "initial parameters: a .safetensors file, or a directory with shards or a checkpoint",
+      "PATH");
   flags->add_string("save", &options->save, "write checkpoints into this directory", "DIR");
   flags->add_int("save-every", &options->save_every, at_least(0),
                  "steps between checkpoints; 0: only one, at the end");
@@ -203,15 +206,8 @@ Status ResolveForProcesses(const FlagParser& flags, int num_processes, JobOption
 }
 
 Status CheckPaths(const JobOptions& options) {
-  if (!options.init.empty()) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(options.init, error)) {
-      return InvalidArgument("--init: {}: {}", options.init,
-                             error ? error.message() : "is not a file");
-    }
-    if (access(options.init.c_str(), R_OK) != 0) {
-      return InvalidArgument("--init: {}: {}", options.init, std::strerror(errno));
-    }
+  if (!options.init.empty() && access(options.init.c_str(), R_OK) != 0) {
+    return InvalidArgument("--init: {}: {}", options.init, std::strerror(errno));
   }
   if (!options.resume.empty()) {
     std::error_code error;

@@ -7,8 +7,8 @@
 #include "framework/base/check.h"
 #include "framework/base/random.h"
 #include "framework/io/float_values.h"
-#include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
+#include "framework/io/weights.h"
 #include "framework/runtime/non_finite.h"
 #include "framework/state/gather_tensor.h"
 #include "framework/state/initial_values.h"
@@ -213,10 +213,11 @@ Status LoadTensors(Executor& executor, const std::string& path,
 
 Status LoadParameters(Executor& executor, const std::string& path,
                       const std::vector<ScopePattern>& may_lack) {
-  ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  ZG_ASSIGN_OR_RETURN(const Weights weights, Weights::Open(path));
   TensorsInFile tensors;
-  for (const SafetensorsEntry& entry : file.entries()) {
-    tensors[entry.name] = {&entry, file.Data(entry), /*is_mapped=*/true};
+  for (const auto& [name, tensor] : weights.tensors()) {
+    if (tensor.is_optimizer_state) continue;
+    tensors[name] = {tensor.entry, tensor.data, /*is_mapped=*/true};
   }
   return LoadTensors(executor, path, {TensorRole::kParameter}, tensors, may_lack);
 }

@@ -65,8 +65,8 @@ Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
                    const std::vector<ScopePattern>& may_lack = {});
 
-// Reads the parameters from a safetensors file in F32, F16 or BF16, whose values f32 holds exactly;
-// each rank reads only its part. Errors like LoadTensors.
+// Reads the parameters from files that Weights::Open takes, in F32, F16 or BF16, whose values f32
+// holds exactly; each rank reads only its part. Errors like LoadTensors.
 Status LoadParameters(Executor& executor, const std::string& path,
                       const std::vector<ScopePattern>& may_lack = {});
 

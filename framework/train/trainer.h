@@ -90,7 +90,8 @@ class Trainer {
   static StatusOr<std::unique_ptr<Trainer>> create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options);
 
-  // Replaces the initializers' values by those of a safetensors file, by name, in F32, F16 or BF16.
+  // Replaces the initializers' values by those of a safetensors file, shards or a checkpoint, by
+  // name, in F32, F16 or BF16 (Weights::Open in io/weights.h says what a path may be).
   // Every rank must call this, before the first step. Errors, on every rank: a file that cannot be
   // read; all tensors that are missing, unknown or of another shape. The file may lack the
   // parameters that the patterns `may_lack` name: these keep their values.

@@ -32,7 +32,9 @@ class ConfigFile {
   bool Flag(const std::string& key, bool by_default);
   // Reports a problem unless the key has this value; a missing key has the default of transformers.
   void Expect(const std::string& key, const Json& by_default, const Json& expected);
-  // Null if there is none.
+  // Also if it is null.
+  bool Has(const std::string& key) const { return json_.contains(key); }
+  // Null if there is none, or if it is null.
   const Json* Find(const std::string& key) const;
 
   template <typename... Args>

@@ -10,7 +10,7 @@ Status CheckFromAlone(const Job& job, const std::string& from) {
 
 Status LoadFrom(const Job& job, const std::string& from, Trainer& trainer) {
   if (from.empty() || !job.options().resume.empty()) return Status::Ok();
-  return trainer.load_parameters(from + "/model.safetensors").WithContext("--from");
+  return trainer.load_parameters(from).WithContext("--from");
 }
 
 }  // namespace zg::models

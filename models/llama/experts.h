@@ -1,7 +1,7 @@
-// Mixtral's mixture of experts (Jiang et al., arXiv 2401.04088): each token goes through the SwiGLUs of
-// the experts that a router finds likeliest, however many tokens choose the same one. Parameters have
-// the names and layouts of transformers' MixtralForCausalLM in memory. Shapes: B batch, T time, C
-// channels, H hidden, E experts, K experts of a token.
+// The mixture of experts of Mixtral (Jiang et al., arXiv 2401.04088) and Qwen3-MoE (arXiv 2505.09388):
+// each token goes through the SwiGLUs of the experts that a router finds likeliest, however many tokens
+// choose the same one. Parameters have the names and layouts of transformers' models in memory. Shapes:
+// B batch, T time, C channels, H hidden, E experts, K experts of a token.
 #pragma once
 
 #include <string>
@@ -13,6 +13,8 @@ namespace zg::models {
 struct ExpertsConfig {
   int64_t experts = 0;  // 0: no mixture, but one SwiGLU
   int64_t per_token = 2;
+  // The shares of a token's experts are divided by their sum.
+  bool shares_add_to_one = true;
 };
 
 // x (B, T, C), ids (B, T, K) -> (B, T, K, C)
@@ -51,7 +53,8 @@ struct MixtureOfExperts : nn::Module {
     probabilities_ = softmax(gate(x));
     const TopK best = top_k(probabilities_, config.per_token);
     ids_ = best.indices;
-    const Var shares = best.values / sum(best.values, {-1}, /*keep_dims=*/true);
+    Var shares = best.values;
+    if (config.shares_add_to_one) shares = shares / sum(shares, {-1}, /*keep_dims=*/true);
     // As a product, whose result has 16 bits in mixed precision, as a SwiGLU's.
     return einsum("btk,btkc->btc", shares, experts(x, ids_));
   }

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "models/hugging_face/from_flag.h"
 #include "models/llama/hugging_face.h"
@@ -38,13 +39,17 @@ struct Flags {
 
 void AddFlags(FlagParser* parser, Flags* flags) {
   parser->section("Model");
+  std::vector<std::string> presets;
+  for (const models::LlamaPreset& preset : models::LlamaPresets()) {
+    presets.emplace_back(preset.name);
+  }
   parser->add_choice(
-      "preset", &flags->preset, {"mini", "llama3-8b", "qwen2-0.5b", "qwen2-7b", "mixtral-8x7b"},
+      "preset", &flags->preset, presets,
       "sizes of a known model; mini has 6 layers, 384 channels, context 256, and the "
       "vocabulary of the data");
   parser->add_string("from", &flags->from,
-                     "a Llama or Qwen2 of transformers: sizes of its config.json, weights of its "
-                     "model.safetensors; or a Mixtral's sizes, with its weights as --init",
+                     "sizes and weights of a Llama, Mistral, Qwen2 or Qwen3 of transformers; or "
+                     "sizes of a mixture of experts",
                      "DIR");
   parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
                   "tokens that a prediction sees; 0: those of the model");
@@ -125,6 +130,10 @@ Status Run(Job& job, const Flags& flags) {
       config.layers, config.heads, config.key_heads, config.channels, config.context,
       config.vocabulary);
   task.settings = {{"heads", fmt::to_string(config.heads)}};  // not implied by any tensor's shape
+  if (config.window > 0) {
+    task.description += fmt::format(", window {}", config.window);
+    task.settings["window"] = fmt::to_string(config.window);
+  }
   const models::ExpertsConfig& mixture = config.mixture;
   if (mixture.experts > 0) {
     task.description +=

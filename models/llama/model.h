@@ -1,9 +1,9 @@
-// Llama (Touvron et al., arXiv 2302.13971; Llama 3: arXiv 2407.21783), Qwen2 (arXiv 2407.10671), which
-// adds biases to q, k and v, and Mixtral (experts.h): a decoder-only transformer with root mean square
-// norms before the sublayers, rotary positions, grouped-query attention and SwiGLU. Parameters have the
-// names and layouts of transformers' LlamaForCausalLM and Qwen2ForCausalLM, so their files can be
-// loaded. Trained with cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, C channels, V
-// vocabulary.
+// Llama (Touvron et al., arXiv 2302.13971; Llama 3: arXiv 2407.21783) and its kin: a decoder-only
+// transformer with root mean square norms before the sublayers, rotary positions, grouped-query
+// attention and SwiGLU. Mistral (arXiv 2310.06825) adds a window, Qwen2 (arXiv 2407.10671) biases of q,
+// k and v, Qwen3 (arXiv 2505.09388) norms of q's and k's heads; Mixtral and Qwen3-MoE have mixtures of
+// experts (experts.h). Parameters have the names and layouts of transformers' models. Trained with
+// cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, C channels, V vocabulary.
 #pragma once
 
 #include <optional>
@@ -27,6 +27,11 @@ struct LlamaConfig {
   bool qkv_bias = false;
   bool tied = false;  // the embedding is also the output matrix
   ExpertsConfig mixture = {};
+  int64_t channels_per_head = 0;  // 0: channels / heads
+  bool has_head_norms = false;    // of each head of q and of k
+  int64_t window = 0;             // tokens that a token sees, itself included; 0: all before it
+
+  int64_t head_size() const { return channels_per_head > 0 ? channels_per_head : channels / heads; }
 };
 
 inline constexpr double kLlamaStd = 0.02;
@@ -37,30 +42,42 @@ inline nn::LinearOptions LlamaLinear(bool has_bias = false) {
 
 struct LlamaAttention : nn::Module {
   LlamaConfig config;
-  int64_t head_size;
   nn::Linear q_proj;
   nn::Linear k_proj;
   nn::Linear v_proj;
   nn::Linear o_proj;
+  std::optional<nn::RMSNorm> q_norm;
+  std::optional<nn::RMSNorm> k_norm;
 
   LlamaAttention(const nn::Module* parent, const std::string& name, const LlamaConfig& config)
       : Module(parent, name),
         config(config),
-        head_size(config.channels / config.heads),
-        q_proj(this, "q_proj", config.channels, config.channels, LlamaLinear(config.qkv_bias)),
-        k_proj(this, "k_proj", config.channels, config.key_heads * head_size,
+        q_proj(this, "q_proj", config.channels, config.heads * config.head_size(),
                LlamaLinear(config.qkv_bias)),
-        v_proj(this, "v_proj", config.channels, config.key_heads * head_size,
+        k_proj(this, "k_proj", config.channels, config.key_heads * config.head_size(),
                LlamaLinear(config.qkv_bias)),
-        o_proj(this, "o_proj", config.channels, config.channels, LlamaLinear()) {}
+        v_proj(this, "v_proj", config.channels, config.key_heads * config.head_size(),
+               LlamaLinear(config.qkv_bias)),
+        o_proj(this, "o_proj", config.heads * config.head_size(), config.channels, LlamaLinear()) {
+    if (!config.has_head_norms) return;
+    q_norm.emplace(this, "q_norm", config.head_size(), config.epsilon);
+    k_norm.emplace(this, "k_norm", config.head_size(), config.epsilon);
+  }
+
+  // x (B, T, any number of heads side by side), each of them normalised if there is a norm.
+  Var heads_through(std::optional<nn::RMSNorm>& norm, Var x) {
+    if (!norm.has_value()) return x;
+    return flatten((*norm)(unflatten(x, -1, {-1, config.head_size()})), -2);
+  }
 
   Var forward(Var x) override {
-    const Var q = rotary(q_proj(x), head_size, config.rotary);
-    const Var k = rotary(k_proj(x), head_size, config.rotary);
+    const Var q = rotary(heads_through(q_norm, q_proj(x)), config.head_size(), config.rotary);
+    const Var k = rotary(heads_through(k_norm, k_proj(x)), config.head_size(), config.rotary);
     AttentionOptions options;
     options.heads = config.heads;
     options.key_heads = config.key_heads;
     options.causal = true;
+    options.window = config.window;
     return o_proj(attention(q, k, v_proj(x), options));
   }
 };

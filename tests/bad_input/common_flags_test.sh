@@ -70,7 +70,6 @@ reject "--on-non-finite: got 'warn', expected stop, skip or ignore" --on-non-fin
 reject "--dtype: got 'f64', expected f32, bf16 or f16" --dtype f64
 
 reject "--init: /no/such/file: " --init /no/such/file
-reject "--init: /: is not a file" --init /
 reject "--resume: /no/such/directory: " --resume /no/such/directory
 reject "--resume: /dev/null: is not a directory" --resume /dev/null
 reject "--init: got /dev/null, but --resume / brings the parameters" --init /dev/null --resume /

@@ -123,6 +123,14 @@ const std::map<std::string, std::function<Subject()>>& Subjects() {
          config.mixture = {4, 2};
          return Subject{Make<Llama>(config), Tokens({3, 12}), 19, 17};
        }},
+      {"qwen3",
+       [] {
+         LlamaConfig config = {2, 4, 2, 16, 24, 12, 19};
+         config.has_head_norms = true;
+         config.channels_per_head = 6;
+         config.window = 5;
+         return Subject{Make<Llama>(config), Tokens({3, 12}), 19, 17};
+       }},
       {"lora", LoraSubject},
       {"bert",
        [] {

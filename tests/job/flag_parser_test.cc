@@ -167,6 +167,20 @@ Other:
 )");
 }
 
+TEST_F(FlagParserTest, HelpShowsManyChoicesOnLinesOfTheirOwn) {
+  std::string planet = "earth";
+  FlagParser flags("Flies.");
+  flags.add_choice("planet", &planet,
+                   {"mercury", "venus", "earth", "mars", "jupiter", "saturn", "uranus", "neptune",
+                    "pluto", "eris", "haumea", "makemake", "ceres"},
+                   "where to");
+  EXPECT_THAT(flags.help("ship"), HasSubstr(R"(
+  --planet NAME               where to
+                              one of mercury, venus, earth, mars, jupiter, saturn, uranus, neptune, pluto, eris,
+                              haumea, makemake, ceres [earth]
+)"));
+}
+
 TEST_F(FlagParserTest, GivenFlagsAsOnACommandLine) {
   EXPECT_EQ(flags_.given(), "");
   EXPECT_FALSE(Parse({"--file", "a", "b", "--no-shuffle", "--lr=0.1"}).value());

@@ -284,8 +284,8 @@ TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
   options = JobOptions();
   options.init = directory + "/none.safetensors";
   EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--init: "));
-  options.init = directory;
-  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("is not a file"));
+  options.init = directory;  // may be a checkpoint
+  EXPECT_TRUE(CheckPaths(options).ok());
 
   options = JobOptions();
   options.compile.dump_directory = directory + "/a/b";

@@ -93,6 +93,7 @@ write("misshapen.safetensors", {"token_embedding.weight": [8, 256]})
 write("truncated.safetensors", {"token_embedding.weight": [256, 8]}, cut=4)
 write("lie.safetensors", {"token_embedding.weight": [256, 8]}, claim=4)
 PYTHON
+reject nonzero "--init: $files: there are no weights" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files"
 reject nonzero "--init: $files/one.safetensors: " "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/one.safetensors"
 reject nonzero "'blocks.0.attention.projection.bias' is missing" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/one.safetensors"
 reject nonzero "tensors do not fit the model" "${small[@]}" --heads 2 --ranks 2 --zero 3 --data "$files/zeros.txt" --init "$files/misshapen.safetensors"

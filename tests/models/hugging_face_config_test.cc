@@ -105,6 +105,9 @@ TEST(HuggingFaceConfig, WhatIsWrittenIsRead) {
     const StatusOr<LlamaConfig> read = ReadLlamaConfig(Written(LlamaConfigAsJson(config)));
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(LlamaConfigAsJson(*read), LlamaConfigAsJson(config)) << preset.name;
+    EXPECT_EQ(NumLlamaParameters(*read), NumLlamaParameters(config)) << preset.name;
+    EXPECT_EQ(read->head_size(), config.head_size()) << preset.name;
+    EXPECT_EQ(read->window, config.window) << preset.name;
   }
   for (const MambaPreset& preset : MambaPresets()) {
     const MambaConfig& config = preset.config;
@@ -123,13 +126,16 @@ TEST(HuggingFaceConfig, RefusesWhatOurModelDoesNotDo) {
     config[key] = value;
     return LlamaError(config);
   };
-  EXPECT_EQ(with("model_type", "mistral"), "model_type: got \"mistral\", expected \"llama\"");
+  EXPECT_EQ(
+      with("model_type", "gemma"),
+      "model_type: got \"gemma\", expected one of \"llama\", \"mistral\", \"qwen2\", \"qwen3\", "
+      "\"mixtral\", \"qwen3_moe\"");
   EXPECT_EQ(with("hidden_act", "gelu"), "hidden_act: got \"gelu\", expected \"silu\"");
   EXPECT_EQ(with("hidden_size", "32"),
-            "hidden_size: got \"32\", expected a whole number of at least 1\n  "
-            "num_attention_heads: got 4, with 2 num_key_value_heads and a hidden_size of 1, "
-            "expected a multiple of the first and a divisor of the second");
-  EXPECT_EQ(with("head_dim", 16), "head_dim: got 16, expected 8");
+            "hidden_size: got \"32\", expected a whole number of at least 1");
+  EXPECT_EQ(with("num_key_value_heads", 3),
+            "num_attention_heads: got 4, expected a multiple of the 3 num_key_value_heads");
+  EXPECT_EQ(with("attention_bias", true), "attention_bias: got true, expected false");
   EXPECT_EQ(with("mlp_bias", true), "mlp_bias: got true, expected false");
   EXPECT_EQ(with("rope_parameters", {{"rope_type", "yarn"}}),
             "rope_parameters.rope_type: got \"yarn\", expected \"default\" or \"llama3\"");
@@ -199,8 +205,68 @@ TEST(HuggingFaceConfig, OfMixtral) {
   changed["sliding_window"] = 4096;
   changed["num_experts_per_tok"] = 7;
   EXPECT_EQ(LlamaError(changed),
-            "num_experts_per_tok: got 7, expected at most the 6 of num_local_experts\n"
-            "  sliding_window: got 4096, expected null");
+            "num_experts_per_tok: got 7, expected at most the 6 of num_local_experts");
+}
+
+// Without a head_dim.
+Json WithoutHeadSize(const std::string& model, int64_t heads) {
+  Json config = ReferenceConfig(model);
+  config.erase("head_dim");
+  config["num_attention_heads"] = heads;
+  return config;
+}
+
+TEST(HuggingFaceConfig, SizesOfHeads) {
+  const auto size_of = [](const Json& config) {
+    const StatusOr<LlamaConfig> read = ReadLlamaConfig(Written(config.dump()));
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    return read->head_size();
+  };
+  EXPECT_EQ(size_of(ReferenceConfig("qwen3")), 12);
+  EXPECT_EQ(size_of(WithoutHeadSize("qwen3", 4)), 128);
+  EXPECT_EQ(size_of(WithoutHeadSize("llama", 4)), 8);
+  EXPECT_EQ(LlamaError(WithoutHeadSize("llama", 6)),
+            "num_attention_heads: got 6, expected a divisor of hidden_size 32");
+}
+
+TEST(HuggingFaceConfig, Windows) {
+  const auto window_of = [](const std::string& model, const Json& window) {
+    Json config = ReferenceConfig(model);
+    config.erase("sliding_window");
+    if (!window.is_discarded()) config["sliding_window"] = window;
+    const StatusOr<LlamaConfig> read = ReadLlamaConfig(Written(config.dump()));
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(LlamaModelType(*read), model);
+    return read->window;
+  };
+  const Json missing(Json::value_t::discarded);
+  EXPECT_EQ(window_of("mistral", 5), 5);
+  EXPECT_EQ(window_of("mistral", missing), 4096);
+  EXPECT_EQ(window_of("mixtral", 4096), 4096);
+  EXPECT_EQ(window_of("mixtral", nullptr), 0);
+  EXPECT_EQ(window_of("mixtral", missing), 0);
+  EXPECT_EQ(window_of("qwen3", 4096), 0);  // as long as use_sliding_window is false
+  Json config = ReferenceConfig("qwen3");
+  config["use_sliding_window"] = true;
+  EXPECT_EQ(LlamaError(config), "use_sliding_window: got true, expected false");
+}
+
+TEST(HuggingFaceConfig, OfQwen3Moe) {
+  const StatusOr<LlamaConfig> config = ReadLlamaConfig(std::string(kReference) + "qwen3_moe");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->hidden, 20);
+  EXPECT_EQ(config->mixture.experts, 6);
+  EXPECT_EQ(config->mixture.per_token, 3);
+  EXPECT_FALSE(config->mixture.shares_add_to_one);
+  EXPECT_TRUE(config->has_head_norms);
+  EXPECT_EQ(NumLlamaParameters(*config), Llama(*config).num_parameters());
+
+  Json changed = ReferenceConfig("qwen3_moe");
+  changed["mlp_only_layers"] = {0};
+  EXPECT_EQ(LlamaError(changed), "mlp_only_layers: got [0], expected []");
+  changed = ReferenceConfig("qwen3_moe");
+  changed["decoder_sparse_step"] = 2;
+  EXPECT_EQ(LlamaError(changed), "decoder_sparse_step: got 2, expected 1");
 }
 
 TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
@@ -215,6 +281,10 @@ TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-0.5b")->config), 494032768);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-7b")->config), 7615616512);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mixtral-8x7b")->config), 46702792704);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mistral-7b")->config), 7241732096);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen3-0.6b")->config), 596049920);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen3-8b")->config), 8190735360);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen3-30b-a3b")->config), 30532122624);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mini")->config), 9638784);
   EXPECT_EQ(Mamba(FindMambaPreset("mamba-130m")->config).num_parameters(), 129135360);
   EXPECT_EQ(Mamba(FindMambaPreset("mamba-1.4b")->config).num_parameters(), 1372178432);

@@ -26,6 +26,7 @@ grep -e "--layers 2 --heads 2 --embd 32 --context 32 --vocab 256" "$directory/sa
 "$checkpoint" export "$directory/gpt" "$directory/exported" >/dev/null
 "$checkpoint" export "$directory/gpt" "$directory/half" --dtype bf16 >/dev/null
 run_gpt from_back --steps 2 --init "$directory/back"
+run_gpt from_checkpoint --steps 2 --init "$directory/gpt"
 run_gpt from_exported --steps 2 --init "$directory/exported" --ranks 2 --zero 2
 run_gpt from_half --steps 2 --init "$directory/half"
 
@@ -54,7 +55,7 @@ import sys
 directory = pathlib.Path(sys.argv[1])
 losses = {path.stem: [step["loss"] for step in json.loads(path.read_text())["steps"]]
           for path in directory.glob("*.json")}
-assert losses["from_back"] == losses["from_exported"], losses
+assert losses["from_back"] == losses["from_exported"] == losses["from_checkpoint"], losses
 assert losses["from_back"][0] < losses["trained"][0], losses
 assert losses["from_half"][0] != losses["from_back"][0], losses
 assert abs(losses["from_half"][0] - losses["from_back"][0]) < 0.01, losses

@@ -64,7 +64,7 @@ for i in 0 1; do
   mkdir "$directory"
   cp "${references[i]}/config.json" "$directory"
   data=(--data "$files/digits.txt" --batch 1 --eval-windows 1)
-  reject "$program" "--from: $directory/model.safetensors" --from "$directory" "${data[@]}"
+  reject "$program" "--from: $directory: there are no weights" --from "$directory" "${data[@]}"
   printf 'short' >"$directory/model.safetensors"
   reject "$program" "--from: $directory/model.safetensors" --from "$directory" "${data[@]}" --ranks-in-process 2
   reject "$program" "--from: $files/none" --from "$files/none" "${data[@]}"

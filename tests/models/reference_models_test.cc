@@ -57,7 +57,7 @@ struct Run {
 // here.
 void SplitLlama(CompileOptions* options, const Run& run) {
   options->mesh = {{"data", run.data_ranks()}, {"tensor", run.tensor}};
-  const bool has_experts = run.name == "mixtral";
+  const bool has_experts = run.name == "mixtral" || run.name == "qwen3_moe";
   const auto place = [&](const char* module, Sbp sbp) {
     options->place(std::string("model.layers.*.") + module, "tensor", sbp);
   };
@@ -171,7 +171,7 @@ std::vector<Run> Runs() {
       for (const int stage : {0, 3}) runs.push_back({name, ranks, stage});
     }
   }
-  for (const char* name : {"llama", "qwen2", "mixtral"}) {
+  for (const char* name : {"llama", "qwen2", "mixtral", "qwen3", "qwen3_moe"}) {
     runs.push_back({name, 4, 3, 2});
     runs.push_back({name, 2, 0, 2});
   }

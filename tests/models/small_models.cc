@@ -43,6 +43,26 @@ SmallModel MakeMixtral() {
   return LlamaModel(config);
 }
 
+SmallModel MakeMistral() {
+  models::LlamaConfig config = {2, 4, 2, kChannels, 48, 64, 61};
+  config.window = 5;
+  return LlamaModel(config);
+}
+
+SmallModel MakeQwen3() {
+  models::LlamaConfig config = {2, 4, 2, kChannels, 48, 64, 61, 1e-6};
+  config.tied = config.has_head_norms = true;
+  config.channels_per_head = 12;
+  return LlamaModel(config);
+}
+
+SmallModel MakeQwen3Moe() {
+  models::LlamaConfig config = {2, 4, 2, kChannels, 20, 64, 61, 1e-6};
+  config.mixture = {6, 3, /*shares_add_to_one=*/false};
+  config.has_head_norms = true;
+  return LlamaModel(config);
+}
+
 SmallModel MakeMamba() {
   auto mamba = std::make_shared<models::Mamba>(models::MambaConfig{2, 24, 48, 5, 3, 4, 61});
   return {mamba,
@@ -142,10 +162,11 @@ SmallModel MakeGru() {
 const std::map<std::string, SmallModel (*)()>& SmallModels() {
   static const auto& models = *[] {
     auto* const made = new std::map<std::string, SmallModel (*)()>{
-        {"llama", MakeLlama},     {"qwen2", MakeQwen2},     {"vit", MakeVit},
-        {"encoder", MakeEncoder}, {"decoder", MakeDecoder}, {"lstm", MakeLstm},
-        {"gru", MakeGru},         {"bert", MakeBert},       {"lstm_language", MakeLstmLanguage},
-        {"mamba", MakeMamba},     {"mixtral", MakeMixtral},
+        {"llama", MakeLlama},     {"qwen2", MakeQwen2},        {"vit", MakeVit},
+        {"encoder", MakeEncoder}, {"decoder", MakeDecoder},    {"lstm", MakeLstm},
+        {"gru", MakeGru},         {"bert", MakeBert},          {"lstm_language", MakeLstmLanguage},
+        {"mamba", MakeMamba},     {"mixtral", MakeMixtral},    {"mistral", MakeMistral},
+        {"qwen3", MakeQwen3},     {"qwen3_moe", MakeQwen3Moe},
     };
     made->insert(SmallArchitectures().begin(), SmallArchitectures().end());
     made->insert(SensorArchitectures().begin(), SensorArchitectures().end());

@@ -58,6 +58,21 @@ def mixtral() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
     return transformers.MixtralForCausalLM(config), {"x": tokens()}, of_tokens
 
 
+def mistral() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
+    return transformers.MistralForCausalLM(transformers.MistralConfig(**DECODER, sliding_window=7)), {"x": tokens()}, of_tokens
+
+
+def qwen3() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
+    config = transformers.Qwen3Config(**DECODER, head_dim=12, tie_word_embeddings=True)
+    return transformers.Qwen3ForCausalLM(config), {"x": tokens()}, of_tokens
+
+
+def qwen3_moe() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
+    config = transformers.Qwen3MoeConfig(**DECODER, head_dim=12, moe_intermediate_size=24, num_experts=5,
+                                         num_experts_per_tok=2, norm_topk_prob=True)
+    return transformers.Qwen3MoeForCausalLM(config), {"x": tokens()}, of_tokens
+
+
 def mamba() -> Tuple[transformers.PreTrainedModel, Inputs, Logits]:
     config = transformers.MambaConfig(hidden_size=48, state_size=6, num_hidden_layers=3, vocab_size=VOCABULARY)
     return transformers.MambaForCausalLM(config), {"x": tokens()}, of_tokens
@@ -104,7 +119,7 @@ def check(name: str, dtype: torch.dtype, convert: str, model_logits: str, folder
     save_file({key: value.contiguous() for key, value in inputs.items()}, folder / "inputs")
     subprocess.run([model_logits, theirs, ours, folder / "inputs", folder / "logits"], check=True)
     reference = type(model).from_pretrained(theirs, dtype=torch.float32).eval().double()  # buffers were never 16 bits
-    if name == "mixtral":
+    if name in ("mixtral", "qwen3_moe"):
         reference.set_experts_implementation("eager")  # the default has no float64
     with torch.no_grad():
         expected = logits_of(reference, {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()})
@@ -120,7 +135,7 @@ def check(name: str, dtype: torch.dtype, convert: str, model_logits: str, folder
     missing = {key: value for key, value in found.items() if value}
     is_loaded = not missing and all(
         torch.equal(value, model.state_dict()[key].to(dtype)) for key, value in loaded.state_dict().items())
-    print(f"{name:6} {str(dtype)[6:]:9} {files} file(s): logits differ by {difference:.1e} of the largest; written back: "
+    print(f"{name:9} {str(dtype)[6:]:9} {files} file(s): logits differ by {difference:.1e} of the largest; written back: "
           f"{'the same bytes' if is_same else 'OTHER BYTES'}; loaded by transformers: {'all' if is_loaded else 'NOT ALL'} {missing or ''}")
     return is_same and is_loaded and difference < TOLERANCE
 
@@ -130,7 +145,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
     results = []
-    for name in ("llama", "qwen2", "mixtral", "mamba", "bert", "vit", "gpt2"):
+    for name in ("llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "mamba", "bert", "vit", "gpt2"):
         for dtype in (torch.float32, torch.bfloat16):
             with tempfile.TemporaryDirectory() as folder:
                 results.append(check(name, dtype, sys.argv[1], sys.argv[2], Path(folder)))

@@ -80,6 +80,23 @@ def mixtral_case() -> Case:
     return transformers.MixtralForCausalLM(config), language_batches(), next_token_loss
 
 
+def mistral_case() -> Case:
+    """A window shorter than the sequences."""
+    config = transformers.MistralConfig(**DECODER, rms_norm_eps=1e-5, sliding_window=5)
+    return transformers.MistralForCausalLM(config), language_batches(), next_token_loss
+
+
+def qwen3_case() -> Case:
+    config = transformers.Qwen3Config(**DECODER, rms_norm_eps=1e-6, head_dim=12, tie_word_embeddings=True)
+    return transformers.Qwen3ForCausalLM(config), language_batches(), next_token_loss
+
+
+def qwen3_moe_case() -> Case:
+    config = transformers.Qwen3MoeConfig(**DECODER, rms_norm_eps=1e-6, head_dim=8, moe_intermediate_size=20, num_experts=6,
+                                         num_experts_per_tok=3, norm_topk_prob=False, experts_implementation="eager")
+    return transformers.Qwen3MoeForCausalLM(config), language_batches(), next_token_loss
+
+
 def mamba_case() -> Case:
     config = transformers.MambaConfig(vocab_size=VOCABULARY, hidden_size=24, state_size=5, num_hidden_layers=2,
                                       conv_kernel=3, time_step_rank=4)
@@ -187,7 +204,8 @@ CASES: Dict[str, Callable[[], Case]] = {
     "encoder": encoder_case, "decoder": decoder_case, "lstm": lstm_case, "gru": gru_case,
     "bert": bert_case, "lstm_language": lstm_language_case,
     **architectures.cases(STEPS, BATCH, VOCABULARY, language_batches),
-    "mamba": mamba_case, "mixtral": mixtral_case}
+    "mamba": mamba_case, "mixtral": mixtral_case,
+    "mistral": mistral_case, "qwen3": qwen3_case, "qwen3_moe": qwen3_moe_case}
 
 
 def spread_out(model: nn.Module) -> None:

@@ -59,7 +59,8 @@ class ConvertModelsTest : public DirectoryTest {
 };
 
 TEST_F(ConvertModelsTest, ThereAndBackIsTheSameBytes) {
-  for (const std::string model : {"llama", "qwen2", "mixtral", "mamba", "bert", "vit"}) {
+  for (const std::string model :
+       {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "mamba", "bert", "vit"}) {
     SCOPED_TRACE(model);
     const std::string theirs = Reference(model), ours = Path(model + ".safetensors");
     EXPECT_THAT(Done(ConvertFrom({theirs, ours})), HasSubstr(ours + ": " + model + ", "));
@@ -248,7 +249,8 @@ TEST_F(ConvertModelsTest, AConfigOfAnotherModelIsRefused) {
   EXPECT_THAT(
       error_with("model_type", "t5"),
       HasSubstr(
-          "model_type: got \"t5\", expected one of llama, qwen2, mixtral, mamba, bert, vit, gpt2"));
+          "model_type: got \"t5\", expected one of llama, mistral, qwen2, qwen3, mixtral, qwen3_moe, mamba, "
+          "bert, vit, gpt2"));
   EXPECT_THAT(error_with("model_type", nullptr), HasSubstr("model_type: got nothing"));
   EXPECT_THAT(error_with("num_hidden_layers", 3),
               HasSubstr("vit.encoder.layer.2.attention.attention.query.weight: is missing"));

@@ -83,7 +83,7 @@ if (($("$plan" --help | wc -L) > 120)); then
 fi
 
 reject "--model: got 'resnet', expected gpt, llama, recipe or classifier" --model resnet
-reject "--preset: got 'huge', expected mini, gpt2, gpt2-xl, 7.5b, 128b, 1t, llama3-8b, qwen2-0.5b, qwen2-7b or mixtral-8x7b" \
+reject "--preset: got 'huge', expected mini, gpt2, gpt2-xl, 7.5b, 128b, 1t, llama3-8b, mistral-7b, qwen2-0.5b, qwen2-7b, qwen3-0.6b, qwen3-8b, mixtral-8x7b or qwen3-30b-a3b" \
   --preset huge
 reject "--preset: got gpt2, which --model llama does not have" --model llama --preset gpt2
 reject "--zero: got '2,blocks.*=3', but --params asks for" --params 1e9 --zero '2,blocks.*=3'

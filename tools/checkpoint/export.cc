@@ -6,7 +6,7 @@
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/stored_values.h"
 #include "tools/checkpoint/target.h"
-#include "tools/checkpoint/weights.h"
+#include "framework/io/weights.h"
 
 namespace zg::checkpoint_tool {
 

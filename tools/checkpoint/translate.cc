@@ -12,7 +12,7 @@
 #include "framework/base/format.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_header.h"
-#include "tools/checkpoint/problems.h"
+#include "framework/base/problems.h"
 
 namespace zg::checkpoint_tool {
 namespace {

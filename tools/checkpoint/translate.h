@@ -9,7 +9,7 @@
 
 #include "framework/base/status.h"
 #include "tools/checkpoint/foreign_names.h"
-#include "tools/checkpoint/weights.h"
+#include "framework/io/weights.h"
 
 namespace zg::checkpoint_tool {
 

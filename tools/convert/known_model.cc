@@ -45,38 +45,49 @@ void AddName(KnownModel* known, std::string_view ours, const std::string& name) 
   }
 }
 
+// How their files name a mixture of experts, in a layer.
+struct ExpertNames {
+  std::string_view router;
+  std::string_view experts;  // before the number of one
+  std::string_view gate, up, down;
+};
+
+constexpr ExpertNames kMixtral = {"block_sparse_moe.gate.weight", "block_sparse_moe.experts", "w1",
+                                  "w3", "w2"};
+constexpr ExpertNames kQwen3 = {"mlp.gate.weight", "mlp.experts", "gate_proj", "up_proj",
+                                "down_proj"};
+
 // Adds the matrices (rows, columns) called `names` of every expert, which are side by side in `ours`.
-void AddExperts(const KnownTensor& ours, const std::vector<std::string>& names,
-                std::vector<KnownTensor>* tensors) {
+void AddExperts(const KnownTensor& ours, std::string_view experts,
+                const std::vector<std::string_view>& names, std::vector<KnownTensor>* tensors) {
   const auto num_names = static_cast<int64_t>(names.size());
   const std::vector<int64_t> matrix = {ours.shape[1] / num_names, ours.shape[2]};
   const std::string layer = ours.ours.substr(0, ours.ours.find("mlp."));
   int64_t begin = 0;
   for (int64_t expert = 0; expert < ours.shape[0]; ++expert) {
-    for (const std::string& name : names) {
-      tensors->push_back(
-          {ours.ours,
-           {fmt::format("{}block_sparse_moe.experts.{}.{}.weight", layer, expert, name)},
-           matrix,
-           false,
-           ours.shape,
-           begin});
+    for (const std::string_view name : names) {
+      tensors->push_back({ours.ours,
+                          {fmt::format("{}{}.{}.{}.weight", layer, experts, expert, name)},
+                          matrix,
+                          false,
+                          ours.shape,
+                          begin});
       begin += matrix[0] * matrix[1];
     }
   }
 }
 
-// Their files have every matrix of every expert by itself, and a mixture under another name.
-void SplitExperts(KnownModel* known) {
+// Their files have every matrix of every expert by itself.
+void SplitExperts(KnownModel* known, const ExpertNames& names) {
   std::vector<KnownTensor> tensors;
   for (KnownTensor& tensor : known->tensors) {
     if (MatchPattern("model.layers.*.mlp.experts.gate_up_proj", tensor.ours).has_value()) {
-      AddExperts(tensor, {"w1", "w3"}, &tensors);
+      AddExperts(tensor, names.experts, {names.gate, names.up}, &tensors);
     } else if (MatchPattern("model.layers.*.mlp.experts.down_proj", tensor.ours).has_value()) {
-      AddExperts(tensor, {"w2"}, &tensors);
+      AddExperts(tensor, names.experts, {names.down}, &tensors);
     } else {
       if (const auto layer = MatchPattern("model.layers.*.mlp.gate.weight", tensor.ours)) {
-        tensor.theirs = {FillPattern("model.layers.*.block_sparse_moe.gate.weight", *layer)};
+        tensor.theirs = {fmt::format("model.layers.{}.{}", *layer, names.router)};
       }
       tensors.push_back(std::move(tensor));
     }
@@ -85,10 +96,9 @@ void SplitExperts(KnownModel* known) {
 }
 
 KnownModel Llama(const models::LlamaConfig& config) {
-  const bool has_experts = config.mixture.experts > 0;
-  KnownModel known =
-      Known(has_experts ? "mixtral" : (config.qkv_bias ? "qwen2" : "llama"), models::Llama(config));
-  if (has_experts) SplitExperts(&known);
+  const std::string type(models::LlamaModelType(config));
+  KnownModel known = Known(type, models::Llama(config));
+  if (config.mixture.experts > 0) SplitExperts(&known, type == "mixtral" ? kMixtral : kQwen3);
   if (config.tied) AddName(&known, "model.embed_tokens.weight", "lm_head.weight");
   known.unused = {"model.rotary_emb.inv_freq", "model.layers.*.self_attn.rotary_emb.inv_freq"};
   return known;
@@ -178,13 +188,16 @@ StatusOr<KnownModel> ReadVit(const std::string& directory) {
 
 using Reader = StatusOr<KnownModel> (*)(const std::string& directory);
 
-constexpr std::array<std::pair<std::string_view, Reader>, 7> kReaders = {{{"llama", ReadLlama},
-                                                                          {"qwen2", ReadLlama},
-                                                                          {"mixtral", ReadLlama},
-                                                                          {"mamba", ReadMamba},
-                                                                          {"bert", ReadBert},
-                                                                          {"vit", ReadVit},
-                                                                          {"gpt2", ReadGpt2}}};
+constexpr std::array<std::pair<std::string_view, Reader>, 10> kReaders = {{{"llama", ReadLlama},
+                                                                           {"mistral", ReadLlama},
+                                                                           {"qwen2", ReadLlama},
+                                                                           {"qwen3", ReadLlama},
+                                                                           {"mixtral", ReadLlama},
+                                                                           {"qwen3_moe", ReadLlama},
+                                                                           {"mamba", ReadMamba},
+                                                                           {"bert", ReadBert},
+                                                                           {"vit", ReadVit},
+                                                                           {"gpt2", ReadGpt2}}};
 
 }  // namespace
 

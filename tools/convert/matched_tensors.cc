@@ -8,13 +8,12 @@
 
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_header.h"
-#include "tools/checkpoint/problems.h"
+#include "framework/base/problems.h"
 #include "tools/checkpoint/stored_values.h"
 
 namespace zg::convert_tool {
 namespace {
 
-using checkpoint_tool::Problems;
 
 bool AreSameBytes(const Weights::Tensor& a, const Weights::Tensor& b) {
   return a.entry->dtype == b.entry->dtype && a.entry->shape == b.entry->shape &&

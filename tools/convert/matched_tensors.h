@@ -8,13 +8,12 @@
 #include "framework/base/status.h"
 #include "framework/io/safetensors_writer.h"
 #include "tools/checkpoint/foreign_names.h"
-#include "tools/checkpoint/weights.h"
+#include "framework/io/weights.h"
 #include "tools/convert/known_model.h"
 
 namespace zg::convert_tool {
 
 using checkpoint_tool::Side;
-using checkpoint_tool::Weights;
 
 struct MatchedTensors {
   // In the model's order; from the first element of the part, where ours has a part of theirs.

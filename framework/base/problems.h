@@ -1,4 +1,4 @@
-// Problems: all problems with a model's tensors, reported together.
+// Problems: all that is wrong with something, reported together.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 #include "framework/base/status.h"
 
-namespace zg::checkpoint_tool {
+namespace zg {
 
 class Problems {
  public:
@@ -34,4 +34,4 @@ class Problems {
   std::vector<std::string> items_;
 };
 
-}  // namespace zg::checkpoint_tool
+}  // namespace zg

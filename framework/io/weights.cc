@@ -1,15 +1,15 @@
-#include "tools/checkpoint/weights.h"
+#include "framework/io/weights.h"
 
 #include <filesystem>
 #include <set>
 #include <utility>
 
+#include "framework/base/problems.h"
 #include "framework/io/checkpoint_names.h"
 #include "framework/io/safetensors_header.h"
 #include "framework/io/tensor_index.h"
-#include "tools/checkpoint/problems.h"
 
-namespace zg::checkpoint_tool {
+namespace zg {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ Status Weights::OpenIndex(const std::string& path) {
                            "fetch the files again, all of one version");
 }
 
-}  // namespace zg::checkpoint_tool
+}  // namespace zg

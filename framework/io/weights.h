@@ -13,7 +13,7 @@
 #include "framework/io/checkpoint_reader.h"
 #include "framework/io/safetensors.h"
 
-namespace zg::checkpoint_tool {
+namespace zg {
 
 class Weights {
  public:
@@ -50,4 +50,4 @@ class Weights {
   std::map<std::string, Tensor, std::less<>> tensors_;
 };
 
-}  // namespace zg::checkpoint_tool
+}  // namespace zg
