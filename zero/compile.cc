@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "framework/base/check.h"
 #include "framework/base/format.h"
@@ -73,40 +75,58 @@ Status CheckFixedParts(const MeshAxis& axis, const CompileOptions& options) {
       axis.ToString(), DTypeName(options.dtype), axis.name, axis.size);
 }
 
+std::vector<bool> IdleGroups(size_t num_groups, const std::set<int64_t>& updated) {
+  std::vector<bool> is_idle;
+  for (size_t group = 0; group < num_groups; ++group) {
+    is_idle.push_back(updated.count(static_cast<int64_t>(group)) == 0);
+  }
+  return is_idle;
+}
+
+// `phase` is null if the graph has no phases.
 StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program program,
-                                  const Target& target) {
+                                  const Target& target, const PhaseOptions* phase) {
   std::optional<optim::UpdateRules> update;
+  if (phase != nullptr) {
+    program.options.recompute = phase->recompute;
+    program.options.f32_modules = phase->f32_modules;
+  }
   if (graph.optimizer().has_value()) {
     ZG_ASSIGN_OR_RETURN(update, graph.update_rules());
     DescribeTraining(graph.ir(), *update, &program);
+    if (phase != nullptr) {
+      program.is_idle = IdleGroups(program.group_names.size(), phase->groups);
+    }
   }
-  program.size = graph.size();
+  program.variant = graph.variant();
   program.num_parameters = graph.num_parameters();
   program.graph = graph.ir().Clone();
   program.graph.set_mesh(mesh);
   program.graph.set_micro_batches(program.options.micro_batches);
-  ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program));
+  ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program, phase));
   if (update.has_value()) program.settings["inputs"] = InputsText(program.graph);
   return program;
 }
 
-// Compiles the smaller sizes of the graph as the largest was, and makes room for each.
-Status CompileSmallerSizes(const Graph& graph, const Target& target, Program* program) {
-  for (const auto& smaller : graph.smaller_sizes()) {
-    Program at_size;
-    at_size.options = program->options;
-    at_size.options.dump_directory.clear();
-    ZG_ASSIGN_OR_RETURN(
-        at_size, CompileResolved(*smaller, program->graph.mesh(), std::move(at_size), target));
-    const Status same = CheckSameVariables(*program, at_size);
+// Compiles the graph's other variants as the first was, and makes room for each.
+Status CompileOtherVariants(const Graph& graph, const std::vector<PhaseOptions>& phases,
+                            const Target& target, Program* program) {
+  for (size_t i = 0; i < graph.other_variants().size(); ++i) {
+    Program other;
+    other.options = program->options;
+    const PhaseOptions* const phase = phases.empty() ? nullptr : &phases[i + 1];
+    other.options.dump_directory.clear();
+    ZG_ASSIGN_OR_RETURN(other, CompileResolved(*graph.other_variants()[i], program->graph.mesh(),
+                                               std::move(other), target, phase));
+    const Status same = CheckSameVariables(*program, other);
     if (!same.ok()) {
-      return same.WithContext(
-          fmt::format("graph {}: size {} does not train its parameters as size {} does",
-                      graph.name(), at_size.size, program->size));
+      return same.WithContext(fmt::format("graph {}: {} does not train its parameters as {} does",
+                                          graph.name(), other.variant.ToString(),
+                                          program->variant.ToString()));
     }
-    program->memory.arena_bytes = std::max(program->memory.arena_bytes, at_size.memory.arena_bytes);
-    program->settings["inputs"] += fmt::format("; or {}", at_size.settings["inputs"]);
-    program->smaller_sizes.push_back(std::move(at_size));
+    program->memory.arena_bytes = std::max(program->memory.arena_bytes, other.memory.arena_bytes);
+    program->settings["inputs"] += fmt::format("; or {}", other.settings["inputs"]);
+    program->other_variants.push_back(std::move(other));
   }
   return Status::Ok();
 }
@@ -123,15 +143,16 @@ Status CheckMemory(const Graph& graph, const Program& program, const Target& tar
 }  // namespace
 
 Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Target& target,
-                     Program* program) {
+                     Program* program, const PhaseOptions* phase) {
   PassManagerOptions manager_options;
   manager_options.dump_directory = program->options.dump_directory;
 #ifdef NDEBUG
   manager_options.checks_reports = false;  // builds with assertions check them, and so do tests of
                                            // single passes
 #endif
-  const BucketOrder order = program->size == 0 ? BucketOrder::kGradients : BucketOrder::kParameters;
-  PassManager manager(MakePipeline(program->options, update, order), manager_options);
+  const BucketOrder order =
+      program->variant.is_only() ? BucketOrder::kGradients : BucketOrder::kParameters;
+  PassManager manager(MakePipeline(program->options, update, order, phase), manager_options);
   ZG_RETURN_IF_ERROR(manager.Run(program->graph));
   ZG_ASSIGN_OR_RETURN(program->memory, target(program->graph));
   if (program->options.overlap_bytes > 0) {
@@ -159,8 +180,16 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
   for (const MeshAxis& axis : mesh.axes()) {
     ZG_RETURN_IF_ERROR(CheckFixedParts(axis, program.options).WithContext("graph " + graph.name()));
   }
-  ZG_ASSIGN_OR_RETURN(program, CompileResolved(graph, mesh, std::move(program), target));
-  ZG_RETURN_IF_ERROR(CompileSmallerSizes(graph, target, &program));
+  std::vector<PhaseOptions> phases;
+  if (!graph.variant().phase.empty()) {
+    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules rules, graph.update_rules());
+    StatusOr<std::vector<PhaseOptions>> found = OptionsOfPhases(graph, rules, program.options);
+    ZG_RETURN_IF_ERROR(found.status().WithContext("graph " + graph.name()));
+    phases = std::move(*found);
+  }
+  const PhaseOptions* const first = phases.empty() ? nullptr : phases.data();
+  ZG_ASSIGN_OR_RETURN(program, CompileResolved(graph, mesh, std::move(program), target, first));
+  ZG_RETURN_IF_ERROR(CompileOtherVariants(graph, phases, target, &program));
   ZG_RETURN_IF_ERROR(CheckMemory(graph, program, target));
   program.compile_ms = stopwatch.ms();
   return program;

@@ -20,6 +20,7 @@
 #include "framework/optim/update_rules.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/program.h"
+#include "zero/phases.h"
 
 namespace zg::zero {
 
@@ -31,8 +32,9 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
                           const Target& target);
 
 // The part of Compile that starts from `program->graph`, a traced graph with its mesh and
-// micro-batches, and from the resolved `program->options`. `update` is set if the graph trains.
+// micro-batches, and from the resolved `program->options`. `update` is set if the graph trains,
+// `phase` if it is one of several phases.
 Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Target& target,
-                     Program* program);
+                     Program* program, const PhaseOptions* phase = nullptr);
 
 }  // namespace zg::zero

@@ -6,6 +6,7 @@
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
 #include "framework/passes/drop_gradient_marks.h"
+#include "framework/passes/drop_idle_updates.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_additions.h"
 #include "framework/passes/fuse_copies.h"
@@ -16,6 +17,7 @@
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
+#include "framework/passes/match_phases.h"
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/overlap_communication.h"
 #include "framework/passes/place_parameters.h"
@@ -59,7 +61,7 @@ std::vector<ScopePattern> PatternsOf(const std::vector<std::string>& texts) {
 
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                                                 const std::optional<optim::UpdateRules>& update,
-                                                BucketOrder order) {
+                                                BucketOrder order, const PhaseOptions* phase) {
   std::vector<std::unique_ptr<Pass>> passes;
   const int stage = options.zero.highest_stage();
   const bool is_mixed = options.dtype != DType::kF32;
@@ -71,6 +73,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   }
   Add<KeepCaches>(&passes);  // with the final types of the rows
   if (update.has_value()) Add<BuildBackward>(&passes);
+  if (phase != nullptr) Add<MatchPhases>(&passes, phase->needs);
   Add<DropGradientMarks>(&passes);  // backward is built
   if (update.has_value()) {
     Add<AccumulateResults>(&passes, /*keep_finite=*/is_scaled || skips);
@@ -106,6 +109,10 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the stage before
   }
   if (shards(Role::kParameter)) Add<ShardParameters>(&passes, options.zero.secondary_axis);
+  if (phase != nullptr) {
+    Add<DropIdleUpdates>(&passes, phase->groups);  // variables have their places; before norms and
+                                                   // transfers
+  }
   if (update.has_value()) {
     // Gradients have their placement, but the collectives for it do not exist yet.
     Add<ClipGradients>(&passes, options.max_grad_norm, skips);

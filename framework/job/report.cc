@@ -37,7 +37,8 @@ Json StepAsJson(const StepRecord& step) {
                {"grad_norm", step.grad_norm ? NineDigits(*step.grad_norm) : Json(nullptr)},
                {"lr", Number(step.lr)},
                {"ms", Number(step.ms)}};
-  if (step.size != 0) json["size"] = step.size;
+  if (step.variant.size != 0) json["size"] = step.variant.size;
+  if (!step.variant.phase.empty()) json["phase"] = step.variant.phase;
   return json;
 }
 

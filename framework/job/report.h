@@ -12,6 +12,7 @@
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
 #include "framework/ir/memory_category.h"
+#include "framework/ir/variant.h"
 #include "framework/job/flag_value.h"
 #include "framework/runtime/profile.h"
 
@@ -30,7 +31,7 @@ struct StepRecord {
   std::optional<double> grad_norm;
   double lr = 0.0;
   double ms = 0.0;
-  int64_t size = 0;  // of its inputs; 0: the graph has one size
+  Variant variant = {};  // the size of its inputs, or its phase
   StepWork work = {};
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/nn/share_variables.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/micro_batch_values.h"
 #include "framework/passes/result_names.h"
@@ -58,19 +59,18 @@ Status CheckLoss(const char* name, Var loss, const char* hint) {
   return Status::Ok();
 }
 
-Status CheckSameTensors(const ir::Graph& largest, const ir::Graph& smaller) {
+Status CheckSameTensors(const ir::Graph& first, const Variant& variant, const ir::Graph& other) {
   const auto text_of = [](const ir::Graph& graph, size_t i) {
     if (i >= graph.tensors().size()) return std::string("none");
     const ir::StoredTensor& tensor = graph.tensors()[i];
     return fmt::format("'{}' {}", tensor.name, tensor.type.ToString());
   };
-  const size_t count = std::max(largest.tensors().size(), smaller.tensors().size());
+  const size_t count = std::max(first.tensors().size(), other.tensors().size());
   for (size_t i = 0; i < count; ++i) {
-    if (text_of(largest, i) == text_of(smaller, i)) continue;
+    if (text_of(first, i) == text_of(other, i)) continue;
     return InvalidArgument(
-        "parameter {} is {}, but {} at the largest size; use the same parameters in the same order at "
-        "every size",
-        i + 1, text_of(smaller, i), text_of(largest, i));
+        "parameter {} is {}, but {} at {}; use the same parameters in the same order", i + 1,
+        text_of(other, i), text_of(first, i), variant.ToString());
   }
   return Status::Ok();
 }
@@ -156,31 +156,63 @@ Status Graph::TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t>
                            evals_[0].name);
   }
   if (!build) return InvalidArgument("got an empty function");
-  size_ = sizes.back();
+  variant_.size = sizes.back();
   sizes.pop_back();
   for (const int64_t size : sizes) {
-    smaller_sizes_.push_back(std::make_unique<Graph>(name()));
-    smaller_sizes_.back()->size_ = size;
+    other_variants_.push_back(std::make_unique<Graph>(name()));
+    other_variants_.back()->variant_.size = size;
   }
-  return AtEverySize([&](Graph& graph) {
-    return graph.TraceTrain(optimizer, [&](Inputs& inputs) { return build(inputs, graph.size()); });
+  return InEveryVariant([&](Graph& graph) {
+    return graph.TraceTrain(optimizer,
+                            [&](Inputs& inputs) { return build(inputs, graph.variant_.size); });
   });
 }
 
-Status Graph::AtEverySize(const std::function<Status(Graph& graph)>& change) {
-  if (size_ == 0) return change(*this);
-  ZG_RETURN_IF_ERROR(change(*this).WithContext(fmt::format("size {}", size_)));
-  for (const auto& smaller : smaller_sizes_) {
-    Status status = change(*smaller);
-    if (status.ok()) status = CheckSameTensors(ir_, smaller->ir_);
-    ZG_RETURN_IF_ERROR(status.WithContext(fmt::format("size {}", smaller->size())));
+void Graph::train(const optim::Optimizer& optimizer, const std::vector<Phase>& phases) {
+  Run("train", [&] { return TracePhases(optimizer, phases); });
+}
+
+Status Graph::TracePhases(const optim::Optimizer& optimizer, const std::vector<Phase>& phases) {
+  if (phases.size() < 2) {
+    return InvalidArgument("phases: got {}, expected at least 2", phases.size());
+  }
+  if (!evals_.empty()) {
+    return InvalidArgument("eval '{}' was added before; with several phases call train() first",
+                           evals_[0].name);
+  }
+  std::set<std::string> names;
+  std::vector<nn::Traced> traced;
+  for (const Phase& phase : phases) {
+    ZG_RETURN_IF_ERROR(nn::CheckName("phase", phase.name));
+    if (!names.insert(phase.name).second) {
+      return InvalidArgument("phases: got '{}' twice, expected different names", phase.name);
+    }
+    Graph* graph = this;
+    if (names.size() > 1) {
+      graph = other_variants_.emplace_back(std::make_unique<Graph>(name())).get();
+    }
+    graph->variant_.phase = phase.name;
+    ZG_RETURN_IF_ERROR(
+        graph->TraceTrain(optimizer, phase.build).WithContext(graph->variant_.ToString()));
+    traced.push_back({&graph->ir_, &graph->variables_});
+  }
+  return nn::ShareVariables(traced);
+}
+
+Status Graph::InEveryVariant(const std::function<Status(Graph& graph)>& change) {
+  if (variant_.is_only()) return change(*this);
+  ZG_RETURN_IF_ERROR(change(*this).WithContext(variant_.ToString()));
+  for (const auto& other : other_variants_) {
+    Status status = change(*other);
+    if (status.ok()) status = CheckSameTensors(ir_, variant_, other->ir_);
+    ZG_RETURN_IF_ERROR(status.WithContext(other->variant_.ToString()));
   }
   return Status::Ok();
 }
 
 void Graph::eval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {
   Run(fmt::format("eval '{}'", name),
-      [&] { return AtEverySize([&](Graph& graph) { return graph.TraceEval(name, build); }); });
+      [&] { return InEveryVariant([&](Graph& graph) { return graph.TraceEval(name, build); }); });
 }
 
 Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {

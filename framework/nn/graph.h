@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/ir/variant.h"
 #include "framework/nn/inputs.h"
 #include "framework/nn/outputs.h"
 #include "framework/nn/parameter.h"
@@ -35,6 +36,12 @@
 #include "framework/passes/compile_options.h"
 
 namespace zg {
+
+// A training function with inputs and a loss of its own, by name.
+struct Phase {
+  std::string name;
+  std::function<Outputs(Inputs&)> build;
+};
 
 class Graph {
  public:
@@ -61,6 +68,14 @@ class Graph {
   // parameters. Sizes need only differ: what they mean is up to `build`. Plans show the largest.
   void train(const optim::Optimizer& optimizer, const std::vector<int64_t>& sizes,
              const std::function<Outputs(Inputs&, int64_t size)>& build);
+  // The same for training in phases, such as the turns of a game, or a task after another: every step
+  // takes the inputs and the loss of one of them (Trainer::set_phase).
+  //   graph.train(optimizer, {{"critic", [&](zg::Inputs& in) { ... }},
+  //                           {"generator", [&](zg::Inputs& in) { ... }}});
+  //   graph.add_parameter_group({"critic", "critic.**"});
+  // Phases may use different parameters. A step updates those that its loss depends on, which must be
+  // all or none of a parameter group. Plans show the first phase.
+  void train(const optim::Optimizer& optimizer, const std::vector<Phase>& phases);
 
   // Adds a program without an update, which runs on request. An f32 scalar (a loss) is averaged
   // over the micro-batches of all ranks; any other result has their values side by side, along dim
@@ -97,10 +112,10 @@ class Graph {
   std::vector<NamedParameter> named_parameters() const;
   int64_t num_parameters() const;  // total number of elements
 
-  // The size that ir() has; 0: there is one size only.
-  int64_t size() const { return size_; }
-  // The same graph at the smaller sizes, ascending.
-  const std::vector<std::unique_ptr<Graph>>& smaller_sizes() const { return smaller_sizes_; }
+  // The one of its sizes, or phases, that ir() is of: the largest size, or the first phase.
+  const Variant& variant() const { return variant_; }
+  // The same graph at the smaller sizes, ascending, or in the further phases.
+  const std::vector<std::unique_ptr<Graph>>& other_variants() const { return other_variants_; }
 
   // The type of a result of an eval program, for one micro-batch. Error: no such program or result.
   StatusOr<TensorType> result_type(std::string_view eval, std::string_view result) const;
@@ -128,10 +143,11 @@ class Graph {
                     const std::function<Outputs(Inputs&)>& build);
   Status TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t> sizes,
                     const std::function<Outputs(Inputs&, int64_t size)>& build);
-  // Makes the change here and at the smaller sizes, where variables must then be the same.
-  Status AtEverySize(const std::function<Status(Graph& graph)>& change);
+  Status TracePhases(const optim::Optimizer& optimizer, const std::vector<Phase>& phases);
+  // Makes the change here and in the other variants, where variables must then be the same.
+  Status InEveryVariant(const std::function<Status(Graph& graph)>& change);
   StatusOr<std::vector<ir::Node*>> ParametersNamed(const std::string& patterns) const;
-  // Changes the program "train" at every size, from outside of its function.
+  // Changes the program "train" in every variant, from outside of its function.
   void Change(const std::string& what, const std::function<Status(Graph& graph)>& change);
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
@@ -142,8 +158,8 @@ class Graph {
   std::map<std::string, int64_t> joined_after_;  // as in UpdateRules
   std::vector<Eval> evals_;
   CompileOptions config_;
-  int64_t size_ = 0;
-  std::vector<std::unique_ptr<Graph>> smaller_sizes_;
+  Variant variant_;
+  std::vector<std::unique_ptr<Graph>> other_variants_;
   Status status_;
   std::string running_;  // the program being traced
 };

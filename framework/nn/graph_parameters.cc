@@ -12,7 +12,7 @@ void Graph::Change(const std::string& what, const std::function<Status(Graph& gr
   Run(what, [&]() -> Status {
     if (!optimizer_.has_value())
       return FailedPrecondition("nothing is trained; call train() first");
-    return AtEverySize(change);
+    return InEveryVariant(change);
   });
 }
 
@@ -120,10 +120,8 @@ std::unique_ptr<Graph> Graph::Clone() const {
   clone->joined_after_ = joined_after_;
   clone->evals_ = evals_;
   clone->config_ = config_;
-  clone->size_ = size_;
-  for (const auto& smaller : smaller_sizes_) {
-    clone->smaller_sizes_.push_back(smaller->Clone());
-  }
+  clone->variant_ = variant_;
+  for (const auto& other : other_variants_) clone->other_variants_.push_back(other->Clone());
   clone->status_ = status_;
   return clone;
 }

@@ -53,6 +53,12 @@ void EndProcess(const Status& status) {
   std::_Exit(1);  // no destructors: other ranks may be threads of this process
 }
 
+void TakeName(ir::Graph& graph, ir::Value* value, const std::string& name) {
+  if (value->name == name) return;
+  graph.Rename(graph.FindValue(name), value->name + ".value");
+  graph.Rename(value, name);
+}
+
 Trace* Trace::Current() { return current_trace; }
 
 Trace& Trace::Of(std::string_view caller) {
@@ -157,10 +163,7 @@ Var Trace::ReadOwn(const Variable& variable) {
   builder_.set_scope(scope);
   if (runner_ != nullptr && !status().ok()) runner_->Fail(status());
   if (value == nullptr) return Var();
-  if (value->name != variable.path()) {  // a node took the name first; the variable gets it
-    builder_.graph().Rename(builder_.graph().FindValue(variable.path()), value->name + ".value");
-    builder_.graph().Rename(value, variable.path());
-  }
+  TakeName(builder_.graph(), value, variable.path());
   if (runner_ != nullptr) {
     if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
   }

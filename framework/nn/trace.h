@@ -38,6 +38,9 @@ class NodeRunner {
 // message: "input".
 Status CheckName(std::string_view what, std::string_view name);
 
+// Gives the value the name, and another one to the value that has it.
+void TakeName(ir::Graph& graph, ir::Value* value, const std::string& name);
+
 class Trace {
  public:
   // The `variable` node of each parameter and buffer used so far in the graph, by Variable::id().

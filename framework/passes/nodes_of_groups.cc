@@ -13,11 +13,6 @@ bool WritesTo(const ir::Node& node, const ir::Value& variable) {
   return node.op->traits.has_side_effect && !node.inputs.empty() && node.inputs[0] == &variable;
 }
 
-// Whether a variable holds nothing from one step to the next: it is written for its readers.
-bool IsOfOneStep(const ir::Value& value) {
-  return ir::HasRole(value, Role::kGradient) || ir::HasRole(value, Role::kAccumulator);
-}
-
 std::vector<const ir::Node*> NodesOfStep(const ir::Graph& graph) {
   std::vector<const ir::Node*> nodes;
   for (const ir::SectionKind kind :
@@ -43,6 +38,10 @@ Nodes NodesOfOthers(const std::vector<const ir::Node*>& nodes, const std::set<in
 
 }  // namespace
 
+bool HoldsForOneStep(const ir::Value& variable) {
+  return ir::HasRole(variable, Role::kGradient) || ir::HasRole(variable, Role::kAccumulator);
+}
+
 std::unordered_set<const ir::Node*> NodesOfGroups(const ir::Graph& graph,
                                                   const std::set<int64_t>& groups) {
   const std::vector<const ir::Node*> nodes = NodesOfStep(graph);
@@ -54,7 +53,7 @@ std::unordered_set<const ir::Node*> NodesOfGroups(const ir::Graph& graph,
   };
   for (const ir::Node* node : nodes) {
     const bool is_for_step =
-        !node->inputs.empty() && IsOfOneStep(*node->inputs[0]) && WritesTo(*node, *node->inputs[0]);
+        !node->inputs.empty() && HoldsForOneStep(*node->inputs[0]) && WritesTo(*node, *node->inputs[0]);
     if (node->op->traits.has_side_effect && !is_for_step) need(node);
   }
   while (!open.empty()) {
@@ -65,7 +64,7 @@ std::unordered_set<const ir::Node*> NodesOfGroups(const ir::Graph& graph,
         need(input->producer);
         continue;
       }
-      if (!IsOfOneStep(*input)) continue;
+      if (!HoldsForOneStep(*input)) continue;
       for (const ir::Node* user : input->users) {
         if (WritesTo(*user, *input)) need(user);
       }

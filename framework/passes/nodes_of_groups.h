@@ -11,6 +11,9 @@
 
 namespace zg {
 
+// Whether a variable holds nothing from one step to the next: it is written for its readers.
+bool HoldsForOneStep(const ir::Value& variable);
+
 // In forward, backward and update of a compiled graph. `groups` are values of the attribute `group` of
 // its updates.
 std::unordered_set<const ir::Node*> NodesOfGroups(const ir::Graph& graph,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "framework/base/check.h"
 #include "framework/passes/assign_offsets.h"
+#include "framework/passes/nodes_of_groups.h"
 
 namespace zg {
 namespace {
@@ -68,6 +70,19 @@ PlannedBuffer LifetimeOf(const Buffer& buffer,
   return planned;
 }
 
+// Variables of one step go last: then those that outlive it lie at the same places in programs that
+// differ in the others (same_variables.h).
+std::vector<int> InOrderOfPlacement(const MemoryPlan& plan) {
+  std::vector<int> order(plan.buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::vector<Buffer>& stored = plan.storage.buffers;
+  std::stable_partition(order.begin(), order.end(), [&](int i) {
+    const bool is_stored = i < static_cast<int>(stored.size()) && !stored[i].members.empty();
+    return !is_stored || !HoldsForOneStep(*stored[i].root);
+  });
+  return order;
+}
+
 int AddBuffer(MemoryPlan* plan, PlannedBuffer buffer) {
   plan->buffers.push_back(std::move(buffer));
   return static_cast<int>(plan->buffers.size()) - 1;
@@ -129,12 +144,14 @@ MemoryPlan PlanMemory(const ir::Graph& graph, const PlanMemoryOptions& options) 
         AddBuffer(&plan, {"communicator", MemoryCategory::kWorkspace,
                           options.communicator_workspace_bytes, 0, Lifetime::kAllTimelines});
   }
+  const std::vector<int> order = InOrderOfPlacement(plan);
   std::vector<Lifetime> lifetimes;
-  for (const PlannedBuffer& buffer : plan.buffers) {
+  for (const int i : order) {
+    const PlannedBuffer& buffer = plan.buffers[i];
     lifetimes.push_back({buffer.bytes, buffer.timeline, buffer.first, buffer.last});
   }
   const OffsetPlan offsets = AssignOffsets(lifetimes);
-  for (size_t i = 0; i < plan.buffers.size(); ++i) plan.buffers[i].offset = offsets.offsets[i];
+  for (size_t i = 0; i < order.size(); ++i) plan.buffers[order[i]].offset = offsets.offsets[i];
   plan.arena_bytes = offsets.arena_bytes;
   plan.lower_bound_bytes = offsets.lower_bound_bytes;
   plan.category_bytes = PeakByCategory(plan.buffers);

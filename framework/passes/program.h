@@ -10,6 +10,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/graph.h"
+#include "framework/ir/variant.h"
 #include "framework/passes/check_races.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/plan_memory.h"
@@ -36,10 +37,14 @@ struct Program {
   // The parameter groups; "" is the first one, the parameters that no other names.
   std::vector<std::string> group_names;
   double compile_ms = 0;
-  // The size of the inputs (Graph::train), 0 if there is one only, and the programs for the smaller
-  // sizes, ascending. They have the same variables at the same places; `memory` has room for each.
-  int64_t size = 0;
-  std::vector<Program> smaller_sizes = {};
+  // By group, whether it is one that the program does not update, since its phase does not train it;
+  // empty: it updates all.
+  std::vector<bool> is_idle;
+  // Which size or phase it is of (Graph::train), and the programs of the others: the smaller sizes,
+  // ascending, or the further phases. They have the same variables at the same places; `memory` has
+  // room for each.
+  Variant variant;
+  std::vector<Program> other_variants = {};
 };
 
 }  // namespace zg

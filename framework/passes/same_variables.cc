@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/passes/assign_offsets.h"
+#include "framework/passes/nodes_of_groups.h"
 
 namespace zg {
 namespace {
@@ -21,8 +22,11 @@ std::vector<std::string> PlacesOf(const Program& program) {
                                  storage.type.ToString(), ToString(storage.sbp),
                                  program.memory.BaseOffset(&storage)));
   }
-  for (const PlannedBuffer& buffer : program.memory.buffers) {
+  const std::vector<Buffer>& stored = program.memory.storage.buffers;
+  for (size_t i = 0; i < program.memory.buffers.size(); ++i) {
+    const PlannedBuffer& buffer = program.memory.buffers[i];
     if (buffer.timeline != Lifetime::kAllTimelines || buffer.bytes == 0) continue;
+    if (i < stored.size() && HoldsForOneStep(*stored[i].root)) continue;
     places.push_back(
         fmt::format("%{}: {} bytes at byte {}", buffer.name, buffer.bytes, buffer.offset));
   }

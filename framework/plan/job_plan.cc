@@ -41,8 +41,8 @@ void FillSchedule(const ir::Graph& graph, const MemoryPlan& memory, JobPlan* pla
   }
 }
 
-SizePlan PlanSize(const Program& program, const Machine& machine) {
-  return {program.size, program.memory.arena_bytes, program.flops,
+VariantPlan PlanVariant(const Program& program, const Machine& machine) {
+  return {program.variant, program.memory.arena_bytes, program.flops,
           EstimateStep(program, machine).time.step_ms()};
 }
 
@@ -63,11 +63,11 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.lower_bound_bytes = program.memory.lower_bound_bytes;
   plan.saving_bytes = MostCheckpointBytes(program.graph);
   plan.result_bytes = StepResultBytes(program.graph);
-  for (const Program& smaller : program.smaller_sizes) {
-    plan.result_bytes += StepResultBytes(smaller.graph);
-    plan.sizes.push_back(PlanSize(smaller, machine));
+  for (const Program& other : program.other_variants) {
+    plan.result_bytes += StepResultBytes(other.graph);
+    plan.variants.push_back(PlanVariant(other, machine));
   }
-  if (program.size != 0) plan.sizes.push_back(PlanSize(program, machine));
+  if (!program.variant.is_only()) plan.variants.push_back(PlanVariant(program, machine));
   plan.compile_ms = program.compile_ms;
   FillSchedule(program.graph, program.memory, &plan);
   plan.kept_bytes = KeptBytes(plan);

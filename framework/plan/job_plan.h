@@ -27,9 +27,9 @@ struct ScheduledNode {
   int64_t alive_bytes = 0;
 };
 
-// What a step needs at one size of the inputs (Graph::train).
-struct SizePlan {
-  int64_t size = 0;
+// What a step needs at one size of the inputs, or in one phase (Graph::train).
+struct VariantPlan {
+  Variant variant = {};
   int64_t peak_bytes = 0;
   double flops = 0;
   double step_ms = 0;
@@ -71,8 +71,8 @@ struct JobPlan {
   std::vector<Replicated> replicated;
   Owned owned;
   // If inputs have several sizes: each of them, ascending. What else this describes is the largest;
-  // the arena has room for each.
-  std::vector<SizePlan> sizes;
+  // the arena has room for each. If there are phases: the first one, which else is described, last.
+  std::vector<VariantPlan> variants;
   double compile_ms = 0;
 
   double ratio() const {  // 1: no bytes are lost to fragmentation

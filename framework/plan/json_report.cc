@@ -162,11 +162,12 @@ std::string JsonReport(const PlanReport& report) {
                    {"ms", plan.races.ms}}}}},
                {"time", TimeAsJson(plan)},
                {"whole", ReplicatedAsJson(plan)}};
-  for (const SizePlan& size : plan.sizes) {
-    json["sizes"].push_back({{"size", size.size},
-                             {"peak", size.peak_bytes},
-                             {"flops_per_step", size.flops},
-                             {"step_ms", size.step_ms}});
+  for (const VariantPlan& one : plan.variants) {
+    Json item = {{"peak", one.peak_bytes}, {"flops_per_step", one.flops}, {"step_ms", one.step_ms}};
+    const bool is_phase = one.variant.size == 0;
+    if (is_phase) item["phase"] = one.variant.phase;
+    if (!is_phase) item["size"] = one.variant.size;
+    json[is_phase ? "phases" : "sizes"].push_back(std::move(item));
   }
   if (plan.owned.tensors > 0) {
     json["owned"] = {{"tensors", plan.owned.tensors},

@@ -205,14 +205,17 @@ std::string Owners(const Owned& owned) {
       owned.tensors, owned.buckets, owned.bytes_imbalance, owned.flops_imbalance);
 }
 
-// If inputs have several sizes.
-std::string SizesTable(const JobPlan& plan) {
-  Rows rows = {{"  size of the inputs", "peak", "FLOP", "time"}};
-  for (const SizePlan& size : plan.sizes) {
-    rows.push_back({fmt::format("  {}", size.size), FormatBytes(size.peak_bytes),
-                    FormatCount(size.flops), Milliseconds(size.step_ms)});
+// If inputs have several sizes, or there are phases.
+std::string VariantsTable(const JobPlan& plan) {
+  const Variant& first = plan.variants.back().variant;
+  Rows rows = {{first.size != 0 ? "  size of the inputs" : "  phase", "peak", "FLOP", "time"}};
+  for (const VariantPlan& one : plan.variants) {
+    const std::string name =
+        one.variant.size != 0 ? fmt::to_string(one.variant.size) : one.variant.phase;
+    rows.push_back({"  " + name, FormatBytes(one.peak_bytes), FormatCount(one.flops),
+                    Milliseconds(one.step_ms)});
   }
-  return FormatTable(rows) + "  everything else here is of the largest\n";
+  return FormatTable(rows) + fmt::format("  everything else here is of {}\n", first.ToString());
 }
 
 std::string Stages(const StageComparison& stages) {
@@ -240,7 +243,7 @@ std::string TextReport(const PlanReport& report) {
   const JobPlan& plan = report.plan;
   std::string text = Header(report) + "\n" + Memory(plan) + "\n" + Peak(plan) + "\n" +
                      TrafficAndTime(plan) + "\n" + Whole(plan) + Owners(plan.owned);
-  if (!plan.sizes.empty()) text += "\n" + SizesTable(plan);
+  if (!plan.variants.empty()) text += "\n" + VariantsTable(plan);
   if (!report.overlap.tried.empty()) text += "\n" + OverlapTable(report.overlap);
   if (report.stages.has_value()) text += "\n" + Stages(*report.stages);
   return text + fmt::format("\n  compiled in {}\n", Milliseconds(plan.compile_ms));

@@ -10,6 +10,7 @@
 #include "framework/passes/category_sizes.h"
 #include "framework/passes/nodes_of_groups.h"
 #include "framework/passes/predict_traffic.h"
+#include "framework/passes/updated_variables.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/plan_program.h"
 
@@ -55,6 +56,15 @@ Status ClearCaches(const RankMemory& memory, Device& device, MemoryMeter* meter)
     meter->Touch(cache.buffer, Lifetime::kAllTimelines, 0, cache.begin, cache.end);
   }
   return Status::Ok();
+}
+
+// Variables that only programs of other phases change count as touched, too: they hold their values.
+void TouchThoseOfOtherPhases(const RankMemory& memory, MemoryMeter* meter) {
+  for (const ir::Node* node : memory.graph().section(ir::SectionKind::kVariables)->nodes) {
+    if (IsUpdated(*node->outputs[0])) continue;
+    const Operand variable = memory.OperandOf(node->outputs[0]);
+    meter->Touch(variable.buffer, Lifetime::kAllTimelines, 0, variable.begin, variable.end);
+  }
 }
 
 int64_t NumTransfersPerStep(const ir::Graph& graph) {
@@ -118,6 +128,9 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
                                   std::move(program.kernels), communicator));
   ZG_RETURN_IF_ERROR(
       ClearCaches(executor->program_.memory, executor->device_, executor->meter_.get()));
+  if (!options.variant.phase.empty()) {
+    TouchThoseOfOtherPhases(executor->program_.memory, executor->meter_.get());
+  }
   if (executor->profiler_) {
     for (const InstructionList* list : executor->program_.Lists()) {
       for (const Instruction& instruction : list->instructions) {
@@ -160,10 +173,13 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
   for (InputSlot& slot : program_.inputs) {
     if (slot.eval != eval || slot.name != name) continue;
     if (slot.bytes != bytes) {
-      const bool has_sizes = options_.size != 0 && eval.empty();
+      const bool may_vary = !options_.variant.is_only() && eval.empty();
       return InvalidArgument(
           "input \"{}\": got {} bytes, expected {}{}", name, bytes, slot.bytes,
-          has_sizes ? fmt::format(" at size {} (Trainer::set_size)", options_.size) : "");
+          may_vary ? fmt::format(" at {} ({})", options_.variant.ToString(),
+                                 options_.variant.phase.empty() ? "Trainer::set_size"
+                                                                : "Trainer::set_phase")
+                   : "");
     }
     static const char kNoBytes = 0;  // an empty vector's data may be null, which would mean "not
                                      // set"
@@ -209,7 +225,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed,
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
   ZG_RETURN_IF_ERROR(TakeTurn());
-  const Status same_step = same_->CheckStep(lr_factor, groups.names, options_.size);
+  const Status same_step = same_->CheckStep(lr_factor, groups.names, options_.variant);
   if (!same_step.ok()) return same_step.WithContext(fmt::format("step {}", step));
   for (size_t group = 0; group < program_.update_numbers.size(); ++group) {
     const bool is_given = group < groups.update_numbers.size();

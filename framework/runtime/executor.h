@@ -26,6 +26,7 @@
 #include "framework/comm/communicator.h"
 #include "framework/device/device.h"
 #include "framework/ir/graph.h"
+#include "framework/ir/variant.h"
 #include "framework/kernels/kernel.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/runtime/bound_program.h"
@@ -58,8 +59,8 @@ struct ExecutorOptions {
   // The plan of the graph for these kernels and this communicator (Program::memory), needed only by
   // Create; null: it plans.
   const MemoryPlan* memory = nullptr;
-  // The size of the graph's inputs, for messages, if it is compiled for several; 0: for one.
-  int64_t size = 0;
+  // For messages, if there are other programs of the same parameters.
+  Variant variant = {};
   // An executor of the same variables (passes/same_variables.h), whose arena this one uses, and
   // which must outlive it; null: it allocates one. Their steps may follow each other in any order.
   class Executor* arena_of = nullptr;

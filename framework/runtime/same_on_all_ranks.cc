@@ -70,18 +70,22 @@ StatusOr<int> SameOnAllRanks::FirstThatDiffers(std::string_view name,
   return -1;
 }
 
-Status SameOnAllRanks::CheckStep(double lr_factor, const std::string& groups, int64_t size) {
+Status SameOnAllRanks::CheckStep(double lr_factor, const std::string& groups,
+                                 const Variant& variant) {
   if (control_.size() == 1) return Status::Ok();
   uint64_t word = 0;
   static_assert(sizeof(word) == sizeof(lr_factor));
   std::memcpy(&word, &lr_factor, sizeof(word));
   if (!groups.empty()) word = Checksum(word, groups.data(), static_cast<int64_t>(groups.size()));
-  if (size != 0) word = Checksum(word, &size, sizeof(size));
+  if (!variant.is_only()) {
+    const std::string text = variant.ToString();
+    word = Checksum(word, text.data(), static_cast<int64_t>(text.size()));
+  }
   ZG_ASSIGN_OR_RETURN(const int other,
                       FirstThatDiffers("learning rate factor", comparisons_[0].reference, word));
   if (other < 0) return Status::Ok();
   const std::string kind = fmt::format("updates the groups {}{}", groups.empty() ? "all" : groups,
-                                       size == 0 ? "" : fmt::format(" at size {}", size));
+                                       variant.is_only() ? "" : " at " + variant.ToString());
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> kind_of,
                       control_.Exchange("kind of step", kind));
   if (kind_of[other] != kind_of[0]) {

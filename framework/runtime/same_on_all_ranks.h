@@ -11,6 +11,7 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/control_plane.h"
+#include "framework/ir/variant.h"
 #include "framework/runtime/bound_program.h"
 
 namespace zg {
@@ -23,9 +24,8 @@ class SameOnAllRanks {
   // Every rank must call these, in the same order. The errors, on every rank, name two ranks and
   // their values.
 
-  // Exchanges one word per step. `groups` are the names of those that it updates; "": all. `size` is
-  // that of its inputs; 0: there is one only.
-  Status CheckStep(double lr_factor, const std::string& groups, int64_t size);
+  // Exchanges one word per step. `groups` are the names of those that it updates; "": all.
+  Status CheckStep(double lr_factor, const std::string& groups, const Variant& variant);
 
   // Checks the inputs of a list that is about to run, once they are set. Exchanges one word, the
   // checksum of the inputs with placement B, and one more if ranks share micro-batches; nothing if

@@ -55,7 +55,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const Program& program) const {
   options.gradient_histograms_every = options_.gradient_histograms_every;
   options.record = options_.record;
   options.memory = &program.memory;
-  options.size = program.size;
+  options.variant = program.variant;
   options.arena_of = executor_.get();  // null for the first one
   return options;
 }
@@ -76,7 +76,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   trainer->arithmetic_ = options.arithmetic.empty()
                              ? ArithmeticOf(communicator.device(), trainer->program_.options.dtype)
                              : options.arithmetic;
-  ZG_RETURN_IF_ERROR(trainer->CheckMeasuresOneSize());
+  ZG_RETURN_IF_ERROR(trainer->CheckMeasuresOneVariant());
   ZG_RETURN_IF_ERROR(trainer->MakeExecutors());
   trainer->settings_ = trainer->program_.settings;
   trainer->skipped_.resize(trainer->program_.group_names.size());
@@ -87,13 +87,15 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
 }
 
 // Their results name the nodes of one program.
-Status Trainer::CheckMeasuresOneSize() const {
-  if (program_.smaller_sizes.empty() || (!options_.profile && options_.trace_steps == 0)) {
+Status Trainer::CheckMeasuresOneVariant() const {
+  if (program_.variant.is_only() || (!options_.profile && options_.trace_steps == 0)) {
     return Status::Ok();
   }
+  const bool has_sizes = program_.variant.size != 0;
   return InvalidArgument(
-      "graph {}: its inputs have several sizes, but `{}` measures one program; give train() one size",
-      program_.graph.name(), options_.profile ? "profile" : "trace");
+      "graph {}: it has several {}, but `{}` measures one program; give train() {}",
+      program_.graph.name(), has_sizes ? "sizes" : "phases", options_.profile ? "profile" : "trace",
+      has_sizes ? "one size" : "one function");
 }
 
 StatusOr<std::unique_ptr<Executor>> Trainer::MakeExecutor(const Program& program) {
@@ -107,15 +109,15 @@ StatusOr<std::unique_ptr<Executor>> Trainer::MakeExecutor(const Program& program
 Status Trainer::MakeExecutors() {
   if (options_.measured_gemms != nullptr) options_.measured_gemms->ForgetFound();
   ZG_ASSIGN_OR_RETURN(executor_, MakeExecutor(program_));
-  for (const Program& smaller : program_.smaller_sizes) {
-    ZG_ASSIGN_OR_RETURN(smaller_.emplace_back(), MakeExecutor(smaller));
+  for (const Program& other : program_.other_variants) {
+    ZG_ASSIGN_OR_RETURN(others_.emplace_back(), MakeExecutor(other));
   }
   if (options_.measured_gemms != nullptr) {
     ZG_RETURN_IF_ERROR(options_.measured_gemms->CheckComplete());
   }
   stepping_ = stepped_ = executor_.get();
-  if (size_ == 0) size_ = program_.size;
-  ZG_RETURN_IF_ERROR(set_size(size_));
+  if (variant_.is_only()) variant_ = program_.variant;
+  ZG_RETURN_IF_ERROR(SetVariant("", variant_));
   has_grad_norm_ = executor_->HasOutput("grad_norm");
   return ExchangeStatus(executor_->communicator(), "set initial values",
                         InitializeTensors(*executor_, options_.seed));
@@ -123,36 +125,48 @@ Status Trainer::MakeExecutors() {
 
 void Trainer::ForgetExecutors() {
   stepping_ = stepped_ = nullptr;
-  smaller_.clear();
+  others_.clear();
   executor_.reset();
 }
 
 std::vector<const Executor*> Trainer::executors() const {
   std::vector<const Executor*> all;
-  for (const auto& executor : smaller_) all.push_back(executor.get());
+  for (const auto& executor : others_) all.push_back(executor.get());
   all.push_back(executor_.get());
   return all;
 }
 
-Status Trainer::set_size(int64_t size) {
+Status Trainer::SetVariant(const char* function, const Variant& variant) {
   if (is_in_step_) {
-    return FailedPrecondition("set_size: got {} within step {}; call it between steps", size,
-                              step_);
+    return FailedPrecondition("{}: got {} within step {}; call it between steps", function,
+                              variant.ToString(), step_);
   }
-  std::vector<int64_t> sizes;
-  for (size_t i = 0; i < smaller_.size(); ++i) {
-    sizes.push_back(program_.smaller_sizes[i].size);
-    if (sizes.back() == size) stepping_ = smaller_[i].get();
+  Executor* found = program_.variant == variant ? executor_.get() : nullptr;
+  std::vector<std::string> known = {program_.variant.ToString()};
+  for (size_t i = 0; i < others_.size(); ++i) {
+    known.push_back(program_.other_variants[i].variant.ToString());
+    if (program_.other_variants[i].variant == variant) found = others_[i].get();
   }
-  sizes.push_back(program_.size);
-  if (sizes.back() == size) stepping_ = executor_.get();
-  if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) {
-    return InvalidArgument("set_size: got {}, expected one of the graph's sizes: {}", size,
-                           program_.size == 0 ? "it has one only; give several to Graph::train"
-                                              : fmt::format("{}", fmt::join(sizes, ", ")));
+  if (found == nullptr) {
+    return InvalidArgument("{}: got {}, but the graph has {}", function, variant.ToString(),
+                           program_.variant.is_only()
+                               ? "one training function; give several to Graph::train"
+                               : fmt::format("{}", fmt::join(known, ", ")));
   }
-  size_ = size;
+  stepping_ = found;
+  variant_ = variant;
   return Status::Ok();
+}
+
+Status Trainer::set_size(int64_t size) { return SetVariant("set_size", {size, ""}); }
+
+Status Trainer::set_phase(const std::string& phase) { return SetVariant("set_phase", {0, phase}); }
+
+const Program& Trainer::stepping_program() const {
+  for (const Program& other : program_.other_variants) {
+    if (other.variant == variant_) return other;
+  }
+  return program_;
 }
 
 std::string Trainer::arithmetic() const {

@@ -106,8 +106,8 @@ class Trainer {
   //   trainer->step_groups({"critic"}, {{"real", x}, {"noise", z}});
   // "" names the parameters that are in no group. The others keep their values and states, and what
   // only their gradients need is not computed; the loss and the other results are. An optimizer that
-  // counts its updates (Adam) counts those of a group. Errors: no such group; a program whose groups
-  // share one norm of gradients or one count of updates (max_grad_norm, f16, on_non_finite skip); a
+  // counts its updates (Adam) counts those of a group. Errors: no such group, or one that the phase does
+  // not train; a program whose groups share one norm of gradients or one count of updates (max_grad_norm, f16, on_non_finite skip); a
   // recorded one; ranks that name different groups.
   StatusOr<float> step_groups(const std::vector<std::string>& groups,
                               const std::function<Status(int64_t micro_batch)>& feed);
@@ -121,7 +121,11 @@ class Trainer {
   // the largest. It must be the same on every rank, or the next step is an error. Errors: no such size;
   // called from within `feed`.
   Status set_size(int64_t size);
-  int64_t size() const { return size_; }  // 0: the graph has one size only
+  int64_t size() const { return variant_.size; }  // 0: the graph has one size only
+  // The phase of the next steps (Graph::train); at first it is the first one. Errors as those of
+  // set_size.
+  Status set_phase(const std::string& phase);
+  const std::string& phase() const { return variant_.phase; }  // "": the graph has none
 
   // This rank's part of a result that the last step returned beside the loss: the values of its
   // micro-batches, one after the other; for a scalar, the mean over the step.
@@ -248,13 +252,14 @@ class Trainer {
   StatusOr<TensorDigest> digest_optimizer_state();
   // The traffic of all steps. Waits for transfers that the last step has left to the next.
   StatusOr<TrafficCounters> step_traffic() const;
-  // That of the largest size, in whose arena all sizes run.
+  // That of the largest size or the first phase, in whose arena the others run.
   Executor& executor() { return *executor_; }
-  // By size, from the smallest.
+  // By size, from the smallest, or the first phase behind the others.
   std::vector<const Executor*> executors() const;
   // The one that took the last step.
   Executor& step_executor() { return *stepped_; }
   const Program& program() const { return program_; }
+  const Program& stepping_program() const;         // of the size or phase of the next step
   double create_ms() const { return create_ms_; }  // the time that create() took
 
  private:
@@ -263,7 +268,8 @@ class Trainer {
   StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Program& program);
   void ForgetExecutors();
   ExecutorOptions ExecutorOptionsFor(const Program& program) const;
-  Status CheckMeasuresOneSize() const;
+  Status CheckMeasuresOneVariant() const;
+  Status SetVariant(const char* function, const Variant& variant);
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   Status FeedOne(const NamedData& item);
@@ -271,7 +277,7 @@ class Trainer {
                           const Executor::StepGroups& groups);
   Status CheckOneMicroBatch(const char* function) const;
   std::optional<size_t> FindGroup(const std::string& name) const;  // its number
-  std::vector<int64_t> UpdateNumbers() const;            // of the groups' updates in step step_
+  std::vector<int64_t> NumberUpdates();
   std::map<std::string, int64_t> skipped_steps() const;  // as in TrainState
   Status set_skipped_steps(const std::map<std::string, int64_t>& skipped);
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
@@ -301,10 +307,10 @@ class Trainer {
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // the directory that saving is prepared for
   std::unique_ptr<Executor> executor_;
-  std::vector<std::unique_ptr<Executor>> smaller_;  // by Program::smaller_sizes
-  Executor* stepping_ = nullptr;                    // takes the next step
-  Executor* stepped_ = nullptr;                     // took the last one
-  int64_t size_ = 0;                                // of the next step
+  std::vector<std::unique_ptr<Executor>> others_;  // by Program::other_variants
+  Executor* stepping_ = nullptr;                   // takes the next step
+  Executor* stepped_ = nullptr;                    // took the last one
+  Variant variant_;                                // of the next step
   bool is_in_step_ = false;
   SaveMemory save_memory_;                // for the copy of the save in progress
   std::unique_ptr<CheckpointSave> save_;  // the save in progress

@@ -156,10 +156,10 @@ StatusOr<bool> Trainer::ReplaceRules(const optim::UpdateRules& before,
                                      const optim::UpdateRules& after) {
   ZG_ASSIGN_OR_RETURN(bool is_replaced,
                       ReplaceRulesIn(program_.graph, before, after, executor_.get()));
-  // The updates of all sizes are the same.
-  for (size_t i = 0; is_replaced && i < smaller_.size(); ++i) {
-    ZG_ASSIGN_OR_RETURN(is_replaced, ReplaceRulesIn(program_.smaller_sizes[i].graph, before, after,
-                                                    smaller_[i].get()));
+  // The updates of all sizes are the same, and those of a group are in every phase that trains it.
+  for (size_t i = 0; is_replaced && i < others_.size(); ++i) {
+    ZG_ASSIGN_OR_RETURN(is_replaced, ReplaceRulesIn(program_.other_variants[i].graph, before, after,
+                                                    others_[i].get()));
   }
   return is_replaced;
 }

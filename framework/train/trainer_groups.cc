@@ -20,11 +20,26 @@ Status CheckGroupsAreApart(const CompileOptions& options) {
       shared);
 }
 
+bool IsIdle(const Program& program, size_t group) {
+  return !program.is_idle.empty() && program.is_idle[group];
+}
+
 }  // namespace
 
 StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
   ++step_;
-  return RunStep(feed, {"", UpdateNumbers()});
+  return RunStep(feed, {"", NumberUpdates()});
+}
+
+// The numbers of the groups' updates in step step_. Groups that its phase does not train, whose updates
+// its program lacks, skip it.
+std::vector<int64_t> Trainer::NumberUpdates() {
+  std::vector<int64_t> numbers;
+  for (size_t group = 0; group < skipped_.size(); ++group) {
+    numbers.push_back(step_ - skipped_[group]);
+    if (IsIdle(stepping_program(), group)) ++skipped_[group];
+  }
+  return numbers;
 }
 
 StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
@@ -38,6 +53,10 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
       return InvalidArgument("step_groups: got '{}', expected groups among '{}'", group,
                              fmt::join(known, "', '"));
     }
+    if (IsIdle(stepping_program(), *number)) {
+      return InvalidArgument("step_groups: got '{}', which {} does not train", group,
+                             variant_.ToString());
+    }
     is_named[*number] = true;
   }
   if (groups.empty()) {
@@ -45,11 +64,11 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
                            fmt::join(known, "', '"));
   }
   ++step_;
-  Executor::StepGroups step = {"", UpdateNumbers()};
+  Executor::StepGroups step = {"", NumberUpdates()};
   for (size_t group = 0; group < known.size(); ++group) {
     if (is_named[group]) {
       step.names += fmt::format("{}'{}'", step.names.empty() ? "" : ", ", known[group]);
-    } else {
+    } else if (!IsIdle(stepping_program(), group)) {
       step.update_numbers[group] = 0;
       ++skipped_[group];
     }
@@ -80,12 +99,6 @@ std::optional<size_t> Trainer::FindGroup(const std::string& name) const {
   const auto found = std::find(known.begin(), known.end(), name);
   if (found == known.end()) return std::nullopt;
   return static_cast<size_t>(found - known.begin());
-}
-
-std::vector<int64_t> Trainer::UpdateNumbers() const {
-  std::vector<int64_t> numbers;
-  for (const int64_t skipped : skipped_) numbers.push_back(step_ - skipped);
-  return numbers;
 }
 
 std::map<std::string, int64_t> Trainer::skipped_steps() const {

@@ -155,10 +155,10 @@ struct Training::Impl {
   RunMetrics metrics;
   RunTrace trace;
   optim::Schedule schedule;
-  std::map<int64_t, TrafficCounters> predicted_traffic;  // of one step, by its size
-  TrafficCounters predicted_of_steps = {};               // so far
-  int64_t step_number = 0;                               // of the step that Next() began
-  bool has_stepped = false;                              // since then
+  std::map<std::string, TrafficCounters> predicted_traffic;  // of one step, by its variant
+  TrafficCounters predicted_of_steps = {};                   // so far
+  int64_t step_number = 0;                                   // of the step that Next() began
+  bool has_stepped = false;                                  // since then
   bool has_ended = false;
   Report report;
 };
@@ -174,12 +174,12 @@ Status Training::Impl::Begin() {
   report.processors = NumUsableCores();
   const Program& largest = trainer->program();
   const auto predict = [&](const Program& program) {
-    predicted_traffic[program.size] =
+    predicted_traffic[program.variant.ToString()] =
         Predicted(PredictTrafficOnHosts(program.graph, communicator.hosts()));
   };
   predict(largest);
-  for (const Program& smaller : largest.smaller_sizes) predict(smaller);
-  report.predicted_traffic = predicted_traffic[largest.size];
+  for (const Program& other : largest.other_variants) predict(other);
+  report.predicted_traffic = predicted_traffic[largest.variant.ToString()];
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
   report.speed.flops_per_step = largest.flops;
   ZG_ASSIGN_OR_RETURN(schedule, ScheduleOf(job.options()));
@@ -203,20 +203,13 @@ void Training::Impl::PrintStart() const {
   metrics.PrintStart();
 }
 
-const Program& Training::Impl::ProgramOfStep() const {
-  const Program& largest = trainer->program();
-  for (const Program& smaller : largest.smaller_sizes) {
-    if (smaller.size == trainer->size()) return smaller;
-  }
-  return largest;
-}
-
 StepWork Training::Impl::WorkOf(const Program& program) const {
   const int64_t micro_batches = program.options.micro_batches;
   StepWork work;
   work.samples = options.samples_per_micro_batch * micro_batches;
   work.tokens = options.tokens_per_micro_batch * micro_batches;
-  if (program.size != 0) work.tokens = work.tokens * program.size / trainer->program().size;
+  const int64_t size = program.variant.size;
+  if (size != 0) work.tokens = work.tokens * size / trainer->program().variant.size;
   work.flops = program.flops * job.size();
   return work;
 }
@@ -250,15 +243,15 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   trainer->set_lr_factor(factor);
   const Stopwatch stopwatch;
   ZG_ASSIGN_OR_RETURN(const float loss, run());
-  const Program& program = ProgramOfStep();
-  AddDifference({}, predicted_traffic[program.size], &predicted_of_steps);
+  const Program& program = trainer->stepping_program();
+  AddDifference({}, predicted_traffic[program.variant.ToString()], &predicted_of_steps);
   StepRecord record;
   record.step = step_number;
   record.loss = loss;
   record.grad_norm = trainer->grad_norm();
   record.lr = trainer->program().lr * factor;
   record.ms = stopwatch.ms();
-  record.size = program.size;
+  record.variant = program.variant;
   record.work = WorkOf(program);
   report.steps.push_back(record);
   if (job.is_main()) progress.Step(record);

@@ -99,10 +99,10 @@ TEST(CompileSizes, ShareTheVariables) {
   };
   const StatusOr<Program> program = compile(true, CompileOptions::kUnlimitedBytes);
   ASSERT_TRUE(program.ok()) << program.status().message();
-  EXPECT_EQ(program->size, 8);
-  ASSERT_EQ(program->smaller_sizes.size(), 1);
-  const Program& smaller = program->smaller_sizes[0];
-  EXPECT_EQ(smaller.size, 4);
+  EXPECT_EQ(program->variant.size, 8);
+  ASSERT_EQ(program->other_variants.size(), 1);
+  const Program& smaller = program->other_variants[0];
+  EXPECT_EQ(smaller.variant.size, 4);
   EXPECT_LT(smaller.flops, program->flops);
   EXPECT_LT(smaller.memory.arena_bytes, program->memory.arena_bytes);
   EXPECT_EQ(program->settings.at("inputs"), "x: f32[8,6]; or x: f32[4,6]");

@@ -2,6 +2,10 @@
 // first parameters are those of tests/reference/turns.json.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -49,6 +53,33 @@ struct Players : nn::Module {
   }
 };
 
+inline Status SetFirstParameters(Trainer& trainer) {
+  NamedValues first;
+  for (const auto& [name, values] : Reference()["first"].items()) {
+    first[name].values = values.get<std::vector<float>>();
+  }
+  ZG_ASSIGN_OR_RETURN(NamedValues own, trainer.consolidate_parameters());
+  for (auto& [name, tensor] : own) tensor.values = first.at(name).values;
+  return trainer.scatter_parameters(own);
+}
+
+// Those of one micro-batch.
+inline std::vector<float> SamplesOf(const char* input, int64_t channels, int64_t step,
+                                    int64_t micro_batch) {
+  static const std::vector<float> noise = Reference()["noise"], real = Reference()["real"];
+  const std::vector<float>& all = input[0] == 'n' ? noise : real;
+  const int64_t first =
+      (step * Reference()["samples"].get<int64_t>() + micro_batch * kMicroBatch) * channels;
+  return std::vector<float>(all.begin() + first, all.begin() + first + kMicroBatch * channels);
+}
+
+inline void ExpectNear(const std::vector<float>& got, const Json& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i].get<float>(), 1e-5 * std::max(1.0f, std::abs(got[i])));
+  }
+}
+
 struct Config {
   int stage = 0;
   DType dtype = DType::kF32;
@@ -94,16 +125,6 @@ class Game {
   Status status() const { return made_.status(); }
   Trainer& trainer() { return **made_; }
 
-  Status SetFirstParameters() {
-    NamedValues first;
-    for (const auto& [name, values] : Reference()["first"].items()) {
-      first[name].values = values.get<std::vector<float>>();
-    }
-    ZG_ASSIGN_OR_RETURN(NamedValues own, trainer().consolidate_parameters());
-    for (auto& [name, tensor] : own) tensor.values = first.at(name).values;
-    return trainer().scatter_parameters(own);
-  }
-
   // The step that is next: the critic's twice, then the generator's.
   StatusOr<float> Step() {
     const int64_t step = trainer().steps_done();
@@ -113,15 +134,8 @@ class Game {
   }
 
   Status Feed(int64_t step, int64_t micro_batch) {
-    const auto samples_of = [&](const char* input, int64_t channels) {
-      static const std::vector<float> noise = Reference()["noise"], real = Reference()["real"];
-      const std::vector<float>& all = input[0] == 'n' ? noise : real;
-      const int64_t first =
-          (step * Reference()["samples"].get<int64_t>() + micro_batch * kMicroBatch) * channels;
-      return std::vector<float>(all.begin() + first, all.begin() + first + kMicroBatch * channels);
-    };
-    noise_ = samples_of("noise", kNoise);
-    real_ = samples_of("real", kChannels);
+    noise_ = SamplesOf("noise", kNoise, step, micro_batch);
+    real_ = SamplesOf("real", kChannels, step, micro_batch);
     return trainer().feed({{"noise", noise_}, {"real", real_}});
   }
 

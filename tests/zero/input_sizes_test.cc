@@ -230,9 +230,9 @@ TEST(InputSizes, EachNeedsWhatIsPlanned) {
       }
       ExpectMemoryAsPlanned(run.trainer().executor());
       const Program& largest = run.trainer().program();
-      EXPECT_EQ(largest.size, kLongest);
+      EXPECT_EQ(largest.variant.size, kLongest);
       int64_t last_bytes = 0;
-      for (const Program& smaller : largest.smaller_sizes) {
+      for (const Program& smaller : largest.other_variants) {
         EXPECT_LT(last_bytes, smaller.memory.arena_bytes);
         last_bytes = smaller.memory.arena_bytes;
         EXPECT_LT(smaller.flops, largest.flops);
@@ -288,11 +288,11 @@ std::string ErrorOf(int ranks, const Config& config,
 
 TEST(InputSizes, Errors) {
   EXPECT_EQ(ErrorOf(1, {}, [](SizedRun& run, int) { return run.trainer().set_size(4); }),
-            "set_size: got 4, expected one of the graph's sizes: 3, 5, 7");
+            "set_size: got size 4, but the graph has size 7, size 3, size 5");
   Config config;
   config.sizes = {5};
   EXPECT_EQ(ErrorOf(1, config, [](SizedRun& run, int) { return run.trainer().set_size(5); }),
-            "set_size: got 5, expected one of the graph's sizes: it has one only; give several to "
+            "set_size: got size 5, but the graph has one training function; give several to "
             "Graph::train");
   EXPECT_THAT(
       ErrorOf(2, {},
@@ -316,12 +316,12 @@ TEST(InputSizes, Errors) {
                         const auto feed = [&](int64_t) { return run.trainer().set_size(3); };
                         return run.trainer().step(feed).status();
                       }),
-              HasSubstr("set_size: got 3 within step 1; call it between steps"));
+              HasSubstr("set_size: got size 3 within step 1; call it between steps"));
   config.sizes = kSizes;
   config.profile = true;
   EXPECT_EQ(ErrorOf(1, config, [](SizedRun&, int) { return Status::Ok(); }),
-            "graph texts: its inputs have several sizes, but `profile` measures one program; give "
-            "train() one size");
+            "graph texts: it has several sizes, but `profile` measures one program; give train() one "
+            "size");
 }
 
 }  // namespace

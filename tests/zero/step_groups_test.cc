@@ -22,13 +22,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-void ExpectNear(const std::vector<float>& got, const Json& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_NEAR(got[i], want[i].get<float>(), 1e-5 * std::max(1.0f, std::abs(got[i])));
-  }
-}
-
 TEST(StepGroups, TrainPlayersInTurnsAsPyTorchDoes) {
   for (const int ranks : {1, 3}) {
     for (const int stage : {0, 3}) {
@@ -41,7 +34,7 @@ TEST(StepGroups, TrainPlayersInTurnsAsPyTorchDoes) {
           ResultsOnRanks<Result>(ranks, [&](Communicator& communicator, Result* result) -> Status {
             Game game({stage}, communicator);
             ZG_RETURN_IF_ERROR(game.status());
-            ZG_RETURN_IF_ERROR(game.SetFirstParameters());
+            ZG_RETURN_IF_ERROR(SetFirstParameters(game.trainer()));
             for (int64_t step = 0; step < Reference()["steps"]; ++step) {
               ZG_RETURN_IF_ERROR(game.Step().status());
               std::vector<float>& losses = result->losses.emplace_back();

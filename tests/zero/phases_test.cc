@@ -1,0 +1,309 @@
+// Training in phases, each with inputs and a loss of its own: as PyTorch trains a generator and its
+// critic (tests/reference/make_turns.py), as a graph of one phase alone, and with the same bits at any
+// stage, on any number of ranks.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/nn/nn.h"
+#include "tests/testing/as_planned.h"
+#include "tests/testing/on_device.h"
+#include "tests/testing/results_on_ranks.h"
+#include "tests/zero/game.h"
+#include "tests/zero/phased_run.h"
+
+namespace zg::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kSteps = 9;
+
+std::string PhaseOf(int64_t step) { return kPhases[(step * step + step / 4) % 3]; }
+
+// The losses of a run, the loss of some of its samples, and its final digests, on rank 0. After
+// `save_after` steps it is saved, and a new trainer goes on.
+std::string RunOf(int ranks, const PhasedConfig& config, int64_t save_after = -1) {
+  const std::string directory = std::filesystem::path(::testing::TempDir()) / "phases";
+  std::filesystem::remove_all(directory);
+  return ResultsOnRanks<std::string>(ranks, [&](Communicator& host, std::string* result) -> Status {
+    return OnDevice(config.on_device, host, [&](Communicator& communicator) -> Status {
+      std::optional<PhasedRun> run(std::in_place, config, communicator);
+      ZG_RETURN_IF_ERROR(run->status());
+      for (int64_t step = 0; step < kSteps; ++step) {
+        ZG_ASSIGN_OR_RETURN(const float loss, run->Step(PhaseOf(step)));
+        *result += fmt::format("{} ", loss);
+        if (step + 1 != save_after) continue;
+        ZG_RETURN_IF_ERROR(run->trainer().save(directory));
+        run.emplace(config, communicator);
+        ZG_RETURN_IF_ERROR(run->status());
+        ZG_RETURN_IF_ERROR(run->trainer().resume(directory));
+      }
+      ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, run->trainer().digest_parameters());
+      ZG_ASSIGN_OR_RETURN(const TensorDigest state, run->trainer().digest_optimizer_state());
+      *result += fmt::format("{} {}", parameters.sha256, state.sha256);
+      return Status::Ok();
+    });
+  })[0];
+}
+
+// The critic's steps take noise and real samples, the generator's noise alone.
+TEST(Phases, TrainPlayersInTurnsAsPyTorchDoes) {
+  for (const int ranks : {1, 3}) {
+    SCOPED_TRACE(ranks);
+    const auto last = ResultsOnRanks<NamedValues>(
+        ranks, [&](Communicator& communicator, NamedValues* result) -> Status {
+          Players players;
+          Graph graph("game");
+          const auto noise = [](Inputs& in) { return in.f32("noise", {kMicroBatch, kNoise}); };
+          const auto critic = [&](Inputs& in) {
+            const Var made = stop_gradient(players.generator(noise(in)));
+            const Var real = in.f32("real", {kMicroBatch, kInputs});
+            return mean(softplus(-players.critic(real)) + softplus(players.critic(made)));
+          };
+          const auto generator = [&](Inputs& in) {
+            const Var made = players.generator(noise(in));
+            const nn::ConstantParameters constant(players.critic);
+            return mean(softplus(-players.critic(made)));
+          };
+          optim::Adam adam{0.02};
+          adam.beta1 = 0.5;
+          optim::AdamW adamw{0.03};
+          adamw.weight_decay = 0.1;
+          graph.train(adam, {{"critic", critic}, {"generator", generator}});
+          graph.add_parameter_group({"critic", "critic.**", adamw});
+          graph.config().zero.stage = ranks;
+          graph.config().micro_batches = 6;
+          ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator));
+          ZG_RETURN_IF_ERROR(SetFirstParameters(*trainer));
+          for (int64_t step = 0; step < Reference()["steps"]; ++step) {
+            const bool is_critic = step % 3 != 2;
+            ZG_RETURN_IF_ERROR(trainer->set_phase(is_critic ? "critic" : "generator"));
+            std::vector<float> z, real;
+            const auto loss = trainer->step([&](int64_t micro) {
+              z = SamplesOf("noise", kNoise, step, micro);
+              real = SamplesOf("real", kInputs, step, micro);
+              return is_critic ? trainer->feed({{"noise", z}, {"real", real}})
+                               : trainer->feed({{"noise", z}});
+            });
+            ZG_RETURN_IF_ERROR(loss.status());
+            EXPECT_NEAR(*loss, Reference()["losses"][step][is_critic ? 0 : 1].get<float>(), 1e-5);
+          }
+          ZG_ASSIGN_OR_RETURN(*result, trainer->consolidate_parameters());
+          return Status::Ok();
+        })[0];
+    ASSERT_EQ(last.size(), Reference()["last"].size());
+    for (const auto& [name, tensor] : last) {
+      SCOPED_TRACE(name);
+      ExpectNear(tensor.values, Reference()["last"][name]);
+    }
+  }
+}
+
+TEST(Phases, HaveTheSameBitsAtAnyStageOnAnyNumberOfRanks) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    PhasedConfig config;
+    config.dtype = dtype;
+    const std::string expected = RunOf(1, config);
+    ASSERT_FALSE(expected.empty());
+    for (const int ranks : {1, 2, 3}) {
+      for (const int stage : {0, 1, 2, 3}) {
+        SCOPED_TRACE(fmt::format("{}, {} ranks, stage {}", DTypeName(dtype), ranks, stage));
+        config = {stage, dtype};
+        EXPECT_EQ(RunOf(ranks, config), expected);
+        config.overlap_bytes = 512;
+        EXPECT_EQ(RunOf(ranks, config), expected) << "overlap";
+      }
+    }
+    config = {3, dtype};
+    config.recomputes = true;
+    config.threads = 2;
+    EXPECT_EQ(RunOf(2, config), expected) << "recomputed, on two threads";
+    EXPECT_EQ(RunOf(2, {3, dtype}, /*save_after=*/4), expected) << "resumed";
+    if (dtype == DType::kBF16) continue;
+    config = {2, dtype};
+    config.on_device = true;
+    EXPECT_EQ(RunOf(2, config), expected) << "on a device";
+  }
+}
+
+TEST(Phases, ClipTheGradientsThatTheyHave) {
+  PhasedConfig config;
+  config.clips = true;
+  const std::string expected = RunOf(1, config);
+  EXPECT_NE(expected, RunOf(1, {}));
+  for (const int stage : {1, 3}) {
+    config.stage = stage;
+    EXPECT_EQ(RunOf(3, config), expected);
+  }
+}
+
+// The parameters after five steps of one phase, by name.
+NamedValues After(const std::string& phase, const PhasedConfig& config) {
+  return ResultsOnRanks<NamedValues>(
+      2, [&](Communicator& communicator, NamedValues* result) -> Status {
+        PhasedRun run(config, communicator);
+        ZG_RETURN_IF_ERROR(run.status());
+        for (int64_t step = 0; step < 5; ++step) ZG_RETURN_IF_ERROR(run.Step(phase).status());
+        ZG_ASSIGN_OR_RETURN(*result, run.trainer().consolidate_parameters());
+        return Status::Ok();
+      })[0];
+}
+
+TEST(Phases, TrainWhatGraphsOfTheirOwnWould) {
+  for (const std::string& phase : kPhases) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const bool clips : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", phase, DTypeName(dtype), clips ? "clipped" : ""));
+        PhasedConfig config = {2, dtype};
+        config.clips = clips;
+        const NamedValues got = After(phase, config);
+        config.only = phase;
+        const NamedValues expected = After(phase, config);
+        EXPECT_GE(expected.size(), 4u);
+        for (const auto& [name, tensor] : expected) {
+          EXPECT_EQ(got.at(name).values, tensor.values) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Phases, NeedWhatIsPlanned) {
+  for (const int stage : {0, 1, 2, 3}) {
+    SCOPED_TRACE(stage);
+    ResultsOnRanks<int>(2, [&](Communicator& communicator, int*) -> Status {
+      PhasedRun run({stage}, communicator);
+      ZG_RETURN_IF_ERROR(run.status());
+      for (const std::string& phase : kPhases) {
+        ZG_RETURN_IF_ERROR(run.trainer().set_phase(phase));
+        ZG_ASSIGN_OR_RETURN(const TrafficCounters before, run.trainer().step_traffic());
+        const Program& program = run.trainer().stepping_program();
+        EXPECT_EQ(program.variant.phase, phase);
+        ZG_RETURN_IF_ERROR(run.Step(phase).status());
+        ZG_RETURN_IF_ERROR(run.Step(phase).status());
+        ZG_ASSIGN_OR_RETURN(const TrafficCounters after, run.trainer().step_traffic());
+        TrafficCounters own = {};
+        AddDifference(before, after, &own);
+        SCOPED_TRACE(phase);
+        ExpectTraffic(program.traffic, 2, own);
+      }
+      ZG_RETURN_IF_ERROR(
+          run.trainer().eval("classes", {{"x", std::vector<float>(kFew * kInputs, 0.5f)}}));
+      ExpectMemoryAsPlanned(run.trainer().executor());
+      for (const Executor* executor : run.trainer().executors()) {
+        EXPECT_LE(executor->meter().peak_bytes(), executor->plan().arena_bytes);
+      }
+      return Status::Ok();
+    });
+  }
+}
+
+// What a phase does not train costs it nothing.
+TEST(Phases, SendTheirOwnGradientsAlone) {
+  ResultsOnRanks<int>(2, [&](Communicator& communicator, int*) -> Status {
+    PhasedRun run({2}, communicator);
+    ZG_RETURN_IF_ERROR(run.status());
+    std::vector<int64_t> sent;
+    for (const std::string& phase : kPhases) {
+      ZG_RETURN_IF_ERROR(run.trainer().set_phase(phase));
+      int64_t bytes = 0;
+      for (const auto& [op, traffic] : run.trainer().stepping_program().traffic) {
+        if (op == "reduce_scatter") bytes += traffic.bytes;
+      }
+      sent.push_back(bytes);
+    }
+    EXPECT_GT(sent[1], sent[2]);
+    EXPECT_GT(sent[2], 0);
+    EXPECT_EQ(sent[0], sent[1] + sent[2]);
+    return Status::Ok();
+  });
+}
+
+std::string ErrorOf(int ranks, const PhasedConfig& config,
+                    const std::function<Status(PhasedRun& run, int rank)>& body) {
+  const auto results =
+      TryOnRanks<std::string>(ranks, [&](Communicator& communicator, std::string*) -> Status {
+        PhasedRun run(config, communicator);
+        ZG_RETURN_IF_ERROR(run.status());
+        return body(run, communicator.rank());
+      });
+  return results.ok() ? "no error" : results.status().message();
+}
+
+TEST(Phases, Errors) {
+  const auto nothing = [](PhasedRun&, int) { return Status::Ok(); };
+  EXPECT_EQ(ErrorOf(1, {}, [](PhasedRun& run, int) { return run.trainer().set_phase("rest"); }),
+            "set_phase: got phase 'rest', but the graph has phase 'both', phase 'rebuild', phase "
+            "'classify'");
+  PhasedConfig config;
+  config.only = "both";
+  EXPECT_EQ(ErrorOf(1, config, [](PhasedRun& run, int) { return run.trainer().set_phase("both"); }),
+            "set_phase: got phase 'both', but the graph has one training function; give several to "
+            "Graph::train");
+  EXPECT_EQ(
+      ErrorOf(1, {0, DType::kF16}, nothing),
+      "graph phased: with dtype f16 all parameter groups share one count of updates, and phases "
+      "update some of them; leave it out");
+  EXPECT_EQ(ErrorOf(1, {},
+                    [](PhasedRun& run, int) -> Status {
+                      ZG_RETURN_IF_ERROR(run.trainer().set_phase("classify"));
+                      const auto feed = [](int64_t) { return Status::Ok(); };
+                      return run.trainer().step_groups({"autoencoder"}, feed).status();
+                    }),
+            "step_groups: got 'autoencoder', which phase 'classify' does not train");
+  EXPECT_THAT(ErrorOf(1, {},
+                      [](PhasedRun& run, int) -> Status {
+                        ZG_RETURN_IF_ERROR(run.trainer().set_phase("rebuild"));
+                        const std::vector<float> x(kFew * kInputs);
+                        const auto feed = [&](int64_t) { return run.trainer().feed({{"x", x}}); };
+                        return run.trainer().step(feed).status();
+                      }),
+              HasSubstr("expected 72 at phase 'rebuild' (Trainer::set_phase)"));
+  EXPECT_THAT(ErrorOf(2, {},
+                      [](PhasedRun& run, int rank) {
+                        return run.Step(rank == 0 ? "rebuild" : "classify").status();
+                      }),
+              HasSubstr("at phase 'classify' on rank 1"));
+}
+
+// Errors of the graph itself.
+std::string GraphError(const std::vector<Phase>& phases) {
+  Graph graph("g");
+  graph.train(optim::Sgd{0.1}, phases);
+  if (!graph.status().ok()) return graph.status().message();
+  const auto results = TryOnRanks<int>(1, [&](Communicator& communicator, int*) {
+    return make_trainer(graph, communicator).status();
+  });
+  return results.ok() ? "no error" : results.status().message();
+}
+
+TEST(Phases, ErrorsOfGraphs) {
+  struct Two : nn::Module {
+    nn::Linear a{this, "a", 2, 2}, b{this, "b", 2, 2};
+  } two;
+  const Phase all = {"all", [&](Inputs& in) { return mean(two.b(two.a(in.f32("x", {1, 2})))); }};
+  const Phase of_a = {"of_a", [&](Inputs& in) { return mean(two.a(in.f32("x", {1, 2}))); }};
+  EXPECT_EQ(GraphError({all}), "graph g, train: phases: got 1, expected at least 2");
+  EXPECT_EQ(GraphError({all, all}),
+            "graph g, train: phases: got 'all' twice, expected different names");
+  EXPECT_THAT(GraphError({all, {"a b", all.build}}), HasSubstr("phase"));
+  EXPECT_THAT(GraphError({all, {"empty", {}}}),
+              HasSubstr("graph g, train: phase 'empty': got an empty function"));
+  EXPECT_EQ(GraphError({all, of_a}),
+            "graph g: phase 'of_a' trains 'a.bias' and not 'b.bias', which are in one parameter "
+            "group; give those that a phase trains groups of their own: "
+            "graph.add_parameter_group({\"name\", \"patterns\"})");
+  EXPECT_THAT(GraphError({all, {"none", [&](Inputs& in) { return mean(in.f32("x", {1})); }}}),
+              HasSubstr("phase 'none': graph g: the loss %"));
+}
+
+}  // namespace
+}  // namespace zg::testing
