@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <sstream>
 
 #include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
 #include "framework/passes/drop_gradient_marks.h"
+#include "framework/passes/drop_idle_updates.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_additions.h"
 #include "framework/passes/fuse_copies.h"
@@ -17,6 +20,7 @@
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
+#include "framework/passes/match_phases.h"
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/overlap_communication.h"
 #include "framework/passes/place_parameters.h"
@@ -105,6 +109,44 @@ PassDef AccumulateResultsDef() {
   return def;
 }
 
+// Names, joined by commas.
+std::set<std::string> Names(const std::string& text) {
+  std::set<std::string> names;
+  std::istringstream parts(text);
+  for (std::string name; std::getline(parts, name, ',');) names.insert(name);
+  return names;
+}
+
+PassDef MatchPhasesDef() {
+  PassDef def;
+  def.name = "match-phases";
+  def.doc =
+      "Give a phase's program what others have of its parameters; trained: those that have gradients, "
+      "sixteen_bit: those that are read in the dtype alone; names, by commas.";
+  def.options = {
+      {"trained", std::string(), true}, {"sixteen_bit", std::string()}, {"dtype", DType::kBF16}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    return std::unique_ptr<Pass>(std::make_unique<MatchPhases>(
+        NeedsOfPhases{Names(options.String("trained")), Names(options.String("sixteen_bit")),
+                      options.DType("dtype")}));
+  };
+  return def;
+}
+
+PassDef DropIdleUpdatesDef() {
+  PassDef def;
+  def.name = "drop-idle-updates";
+  def.doc =
+      "Remove the updates of all parameter groups but the given ones, and what only they need.";
+  def.options = {{"groups", std::vector<int64_t>(), true}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    const std::vector<int64_t>& groups = options.Ints("groups");
+    return std::unique_ptr<Pass>(
+        std::make_unique<DropIdleUpdates>(std::set<int64_t>(groups.begin(), groups.end())));
+  };
+  return def;
+}
+
 }  // namespace
 
 void RegisterPasses(PassRegistry& registry) {
@@ -113,6 +155,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<AverageEvalResults>("Make a loss of an eval section the mean over all ranks."));
   add(SimplePass<BuildBackward>("Append the gradient of the loss for every parameter."));
   add(SimplePass<DropGradientMarks>("Remove what tells backward about gradients."));
+  add(DropIdleUpdatesDef());
   add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
   add(SimplePass<FuseAdditions>("Make one node of an addition and what computes an operand."));
   add(SimplePass<FuseCopies>("Let updates compute the 16-bit copies of their parameters."));
@@ -124,6 +167,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
   add(SimplePass<RoundWeights>("Keep the parameters that no update changes in 16 bits."));
+  add(MatchPhasesDef());
   add(MixedPrecisionDef());
   add(OverlapCommunicationDef());
   add(RulesPass<PlaceParameters>(

@@ -86,9 +86,9 @@ Status Trainer::Change(const std::string& verb, const std::string& parameters,
   ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
   if (!skipped_steps().empty()) {
     return FailedPrecondition(
-        "{} '{}': after step_groups what is trained cannot change, as the groups' updates are not "
-        "counted together any more",
-        verb, parameters);
+        "{} '{}': after {} what is trained cannot change, as the groups' updates are not counted "
+        "together any more",
+        verb, parameters, variant_.phase.empty() ? "step_groups" : "steps of phases");
   }
   int64_t after_updates = 0;
   ZG_RETURN_IF_ERROR(CheckSameChange(fmt::format("{} '{}'", verb, parameters), &after_updates));

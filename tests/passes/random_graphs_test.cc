@@ -37,6 +37,15 @@ int TensorRanks(unsigned seed) { return seed % 3 == 0 ? 2 : 1; }
 
 bool Trains(unsigned seed) { return seed % 4 != 1; }
 
+// But one: without their updates, later steps compute something else. tests/zero/phases_test.cc compares
+// them with programs that never had those updates.
+std::set<std::string> PassesOf(const PassRegistry& registry) {
+  std::set<std::string> names;
+  for (const PassDef* pass : registry.All()) names.insert(pass->name);
+  names.erase("drop-idle-updates");
+  return names;
+}
+
 class RandomGraphs : public ::testing::Test {
  protected:
   RandomGraphs() {
@@ -48,8 +57,7 @@ class RandomGraphs : public ::testing::Test {
 
 // A pass that never occurs in the pipelines would never have been tried often enough.
 TEST_F(RandomGraphs, MeetAllPasses) {
-  std::set<std::string> missing;
-  for (const PassDef* pass : registry_.All()) missing.insert(pass->name);
+  std::set<std::string> missing = PassesOf(registry_);
   for (unsigned seed = 1; seed <= 200; ++seed) {
     RandomModelOptions options;
     options.seed = seed;
@@ -73,7 +81,7 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
   }
   PassCounts counts;
   counts.wanted = (wanted + num_shards - 1) / num_shards;
-  for (const PassDef* pass : registry_.All()) counts.executed[pass->name] = 0;
+  for (const std::string& pass : PassesOf(registry_)) counts.executed[pass] = 0;
   int failures = 0;
   int num_models = 0;
   const auto is_enough = [&] {

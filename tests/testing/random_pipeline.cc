@@ -24,6 +24,15 @@ std::vector<std::string> MakeRandomRules(const ir::Graph& model, int ranks, unsi
   return rules;
 }
 
+// Some of them have no gradient.
+std::vector<std::string> TrainableOf(const ir::Graph& model) {
+  std::vector<std::string> names;
+  for (const ir::StoredTensor& tensor : model.tensors()) {
+    if (ir::IsTrainableParameter(*tensor.storage)) names.push_back(tensor.name);
+  }
+  return names;
+}
+
 std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   Random random(options.seed ^ 0x5bd1e995);
   const ir::Graph model = MakeRandomModel(options);
@@ -57,7 +66,11 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
     passes.push_back(fmt::format("mixed-precision(dtype=\"{}\")", is_f16 ? "f16" : "bf16"));
   }
   passes.push_back("keep-caches");
-  if (options.trains) passes.push_back("build-backward");
+  if (options.trains) {
+    passes.push_back("build-backward");
+    passes.push_back(fmt::format("match-phases(trained=\"{}\", dtype=\"{}\")",
+                                 fmt::join(TrainableOf(model), ","), is_f16 ? "f16" : "bf16"));
+  }
   passes.push_back("drop-gradient-marks");
   if (options.trains) {
     passes.push_back(fmt::format("accumulate-results(keep_finite={})", is_f16));
