@@ -81,12 +81,10 @@ std::vector<Mutation> AllMutations() {
       }));
 
   add("match-phases", "a gradient is not 0", One(Op("constant"), [](Graph&, Node* node) {
-        if (node->attributes.Float("value") != 0.0) return false;
-        node->attributes.Set("value", 1.0);
+        node->attributes.Set("value", node->attributes.Float("value") + 1.0);
         return true;
       }));
-  add("match-phases", "a parameter has the gradient of another",
-      One(Op("parameter_gradient"), ReadAnother(1)));
+  add("match-phases", "another's gradient", One(Op("parameter_gradient"), ReadAnother(1)));
 
   add("master-weights", "the copy is not written", One(AssignOf(Op("cast")), Erase));
   add("master-weights", "the master is not written", One(AssignOf(IsUpdate), Erase));

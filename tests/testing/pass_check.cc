@@ -76,6 +76,17 @@ std::string CheckRoundWeights(RunComparison& runs) {
   return runs.CompareAll({}, [&](const std::string& key) { return rounded.count(key) == 0; });
 }
 
+// What is there stays, and gradients that it adds are 0.
+std::string CheckMatchPhases(RunComparison& runs) {
+  for (const auto& [key, observations] : runs.seen_after) {
+    if (!StartsWith(key, "gradient ") || runs.seen_before.count(key) != 0) continue;
+    for (const Observation& seen : observations) {
+      if (MaxAbs(seen.logical.ToDoubles()) != 0) return fmt::format("{} is not 0\n", key);
+    }
+  }
+  return runs.CompareAll({}, [](const std::string&) { return true; });
+}
+
 void ForgetEvals(Observations* seen) {
   for (auto of = seen->begin(); of != seen->end();) {
     of = StartsWith(of->first, "eval ") ? seen->erase(of) : std::next(of);
@@ -117,6 +128,7 @@ std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::
   if (name == "infer-sbp" && !IsPlaced(before)) return CheckInferSbp(runs);
   if (name == "average-eval-results") return CheckAverageEvalResults(runs);
   if (name == "eval-weights") return CheckEvalWeights(runs);
+  if (name == "match-phases") return CheckMatchPhases(runs);
   if (name == "round-weights") return CheckRoundWeights(runs);
   if (name == "mixed-precision") {
     return runs.CompareAll(kHalfTolerance, all);
