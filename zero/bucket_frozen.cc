@@ -14,8 +14,9 @@
 namespace zg::zero {
 namespace {
 
-// The dtype in which the model reads the parameter.
-DType ReadDType(const ir::Value& parameter) {
+// The dtype in which the model reads the parameter, here or, if nobody does, in other phases.
+DType ReadDType(const ir::Value& parameter, const NeedsOfPhases& needs) {
+  if (parameter.users.empty() && needs.sixteen_bit.count(parameter.name) != 0) return needs.dtype;
   const std::vector<ir::Node*> casts = SixteenBitCastsOf(parameter);
   return casts.empty() ? parameter.type.dtype : casts[0]->outputs[0]->type.dtype;
 }
@@ -28,11 +29,15 @@ struct Bucket {
 
 class Packer {
  public:
-  Packer(const ir::Graph& graph, int64_t bucket_bytes, int64_t shard_min_elements)
-      : graph_(graph), bytes_(bucket_bytes), shard_min_elements_(shard_min_elements) {}
+  Packer(const ir::Graph& graph, int64_t bucket_bytes, int64_t shard_min_elements,
+         const NeedsOfPhases& needs)
+      : graph_(graph),
+        bytes_(bucket_bytes),
+        shard_min_elements_(shard_min_elements),
+        needs_(needs) {}
 
   void Add(ir::Value* parameter) {
-    const DType read = ReadDType(*parameter);
+    const DType read = ReadDType(*parameter, needs_);
     const int64_t elements = PartElements(*parameter);
     const bool is_small = elements < shard_min_elements_;
     const int64_t stage = is_small ? 0 : parameter->producer->attributes.Int("stage");
@@ -82,6 +87,7 @@ class Packer {
   const ir::Graph& graph_;
   const int64_t bytes_;
   const int64_t shard_min_elements_;
+  const NeedsOfPhases& needs_;
   std::vector<Bucket> buckets_;
 };
 
@@ -175,7 +181,7 @@ class BucketMaker {
 
 StatusOr<bool> BucketFrozen::Run(ir::Graph& graph) const {
   if (graph.is_placed()) return false;
-  Packer packer(graph, bucket_bytes_, shard_min_elements_);
+  Packer packer(graph, bucket_bytes_, shard_min_elements_, needs_);
   for (ir::Value* parameter : FrozenVariables(graph)) {
     if (IsBucket(graph, *parameter)) continue;
     packer.Add(parameter);

@@ -29,11 +29,15 @@
 //     %w.bf16_1 = bucket_view %frozen0.bf16_1 (offset=0, shape=[4,8])
 //     %x.grad = linear_grad_input %y.grad, %w.bf16_1
 //
+// Parameters that only other phases read (match-phases) are laid out as those read them.
+//
 // No-op where all parameters are updated.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
+#include "framework/passes/match_phases.h"
 #include "framework/passes/pass.h"
 
 namespace zg::zero {
@@ -42,14 +46,17 @@ class BucketFrozen : public Pass {
  public:
   // bucket_bytes counts the bytes that are read; tensors of fewer than `shard_min_elements` have
   // stage 0.
-  BucketFrozen(int64_t bucket_bytes, int64_t shard_min_elements)
-      : bucket_bytes_(bucket_bytes), shard_min_elements_(shard_min_elements) {}
+  BucketFrozen(int64_t bucket_bytes, int64_t shard_min_elements, NeedsOfPhases needs = {})
+      : bucket_bytes_(bucket_bytes),
+        shard_min_elements_(shard_min_elements),
+        needs_(std::move(needs)) {}
   std::string_view name() const override { return "bucket-frozen"; }
   StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   int64_t bucket_bytes_;
   int64_t shard_min_elements_;
+  NeedsOfPhases needs_;
 };
 
 }  // namespace zg::zero

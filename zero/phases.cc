@@ -95,7 +95,7 @@ StatusOr<NeedsOfPhases> NeedsOfOne(const Graph& phase, DType dtype,
     ZG_RETURN_IF_ERROR(MixedPrecision(dtype, patterns).Run(graph).status());
     for (const ir::Node* variable : graph.section(ir::SectionKind::kVariables)->nodes) {
       const ir::Value& value = *variable->outputs[0];
-      if (ir::IsTrainableParameter(value) && !SixteenBitCastsOf(value).empty()) {
+      if (ir::HasRole(value, Role::kParameter) && !SixteenBitCastsOf(value).empty()) {
         needs.sixteen_bit.insert(value.name);
       }
     }

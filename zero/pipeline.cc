@@ -98,7 +98,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                                     options.zero.partition, order});
     Add<EvalWeights>(&passes);  // states exist, and placements do not
   }
-  Add<BucketFrozen>(&passes, options.zero.bucket_bytes, options.zero.shard_min_elements);
+  Add<BucketFrozen>(&passes, options.zero.bucket_bytes, options.zero.shard_min_elements,
+                    phase != nullptr ? phase->needs : NeedsOfPhases());
   Add<InferSbp>(&passes);  // buckets have placements like any value
   const auto shards = [&](Role role) { return stage >= FirstStageThatShards(role); };
   if (update.has_value()) {

@@ -24,12 +24,21 @@ ir::Value* Zeros(ir::Builder* backward, const ir::Value& parameter, DType dtype)
   return dtype == DType::kF32 ? zeros : backward->Op("cast", {zeros}, {{"dtype", DType::kF32}});
 }
 
-Status CheckAreThere(const ir::Graph& graph, const std::set<std::string>& names) {
-  for (const std::string& name : names) {
-    const ir::Value* const parameter = graph.FindValue(name);
+Status CheckAreThere(const ir::Graph& graph, const NeedsOfPhases& needs) {
+  const auto find = [&](const std::string& name) {
+    const ir::Value* const value = graph.FindValue(name);
+    return value != nullptr && ir::HasRole(*value, Role::kParameter) ? value : nullptr;
+  };
+  for (const std::string& name : needs.trained) {
+    const ir::Value* const parameter = find(name);
     if (parameter != nullptr && ir::IsTrainableParameter(*parameter)) continue;
     return InvalidArgument("graph {}: got '{}', expected trainable parameters of the graph",
                            graph.name(), name);
+  }
+  for (const std::string& name : needs.sixteen_bit) {
+    if (find(name) != nullptr) continue;
+    return InvalidArgument("graph {}: got '{}', expected parameters of the graph", graph.name(),
+                           name);
   }
   return Status::Ok();
 }
@@ -37,8 +46,7 @@ Status CheckAreThere(const ir::Graph& graph, const std::set<std::string>& names)
 }  // namespace
 
 StatusOr<bool> MatchPhases::Run(ir::Graph& graph) const {
-  ZG_RETURN_IF_ERROR(CheckAreThere(graph, needs_.trained));
-  ZG_RETURN_IF_ERROR(CheckAreThere(graph, needs_.sixteen_bit));
+  ZG_RETURN_IF_ERROR(CheckAreThere(graph, needs_));
   const std::vector<ir::Node*> marks = graph.NodesOf(ir::OpKind::kParameterGradient);
   std::map<const ir::Value*, ir::Value*> gradients;
   for (ir::Node* mark : marks) gradients[mark->inputs[0]] = mark->inputs[1];
@@ -47,14 +55,15 @@ StatusOr<bool> MatchPhases::Run(ir::Graph& graph) const {
   bool changed = false;
   for (ir::Node* variable : graph.section(ir::SectionKind::kVariables)->nodes) {
     ir::Value* const parameter = variable->outputs[0];
+    if (parameter->users.empty() && needs_.sixteen_bit.count(parameter->name) != 0) {
+      forward.set_scope(variable->scope);
+      forward.Op("cast", {parameter}, {{"dtype", needs_.dtype}});
+      changed = true;
+    }
     if (needs_.trained.count(parameter->name) == 0) continue;
     ir::Value*& gradient = gradients[parameter];
     if (gradient != nullptr) continue;
     changed = true;
-    if (parameter->users.empty() && needs_.sixteen_bit.count(parameter->name) != 0) {
-      forward.set_scope(variable->scope);
-      forward.Op("cast", {parameter}, {{"dtype", needs_.dtype}});
-    }
     backward.set_scope(variable->scope);
     const bool is_rounded = !SixteenBitCastsOf(*parameter).empty();
     gradient = Zeros(&backward, *parameter, is_rounded ? needs_.dtype : DType::kF32);

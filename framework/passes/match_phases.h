@@ -20,7 +20,7 @@
 //     parameter_gradient %v, %v.zeros
 //     parameter_gradient %w, %w.grad
 //
-// Errors: a name that no trainable parameter has.
+// Errors: a name that no parameter has, or no trainable one.
 // No-op where the program has all of them.
 #pragma once
 

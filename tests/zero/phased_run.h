@@ -23,6 +23,12 @@ struct PhasedModel : nn::Module {
   nn::BatchNorm1d norm{this, "norm", kHidden};
   nn::Linear decoder{this, "decoder", kHidden, kInputs};
   nn::Linear classifier{this, "classifier", kHidden, kClasses};
+  nn::Linear judge{this, "judge", kInputs, kHidden};  // frozen, and asked in one phase only
+
+  PhasedModel() {
+    judge.weight.freeze();
+    judge.bias->freeze();
+  }
 
   Var Encoded(Var x) { return tanh(norm(encoder(x))); }
 };
@@ -39,6 +45,8 @@ struct PhasedConfig {
   int threads = 1;
   // Only this one, by Graph::train with one function.
   std::string only = "";
+  optim::Optimizer optimizer = optim::AdamW{0.02};
+  std::function<void(CompileOptions& options)> change = nullptr;
 };
 
 class PhasedRun {
@@ -50,11 +58,11 @@ class PhasedRun {
         {"classify", [&](Inputs& in) { return Classify(in); }},
     };
     if (config.only.empty()) {
-      graph_.train(optim::AdamW{0.02}, phases);
+      graph_.train(config.optimizer, phases);
       graph_.add_parameter_group({"autoencoder", "encoder.**,norm.**,decoder.**"});
     } else {
       const size_t phase = std::find(kPhases.begin(), kPhases.end(), config.only) - kPhases.begin();
-      graph_.train(optim::AdamW{0.02}, phases[phase].build);
+      graph_.train(config.optimizer, phases[phase].build);
     }
     graph_.eval("classes", [&](Inputs& in) {
       return model_.classifier(model_.Encoded(in.f32("x", {kFew, kInputs})));
@@ -68,6 +76,7 @@ class PhasedRun {
     options.overlap_bytes = config.overlap_bytes;
     if (config.clips) options.max_grad_norm = 0.1;
     if (config.recomputes) options.recompute = {"encoder"};
+    if (config.change) config.change(options);
     TrainerOptions trainer_options;
     trainer_options.threads = config.threads;
     if (config.on_device) trainer_options.kernels = &FakeDeviceKernels();
@@ -86,7 +95,7 @@ class PhasedRun {
  private:
   Outputs Rebuild(Inputs& in) {
     const Var x = in.f32("x", {kMany, kInputs});
-    return mse_loss(model_.decoder(model_.Encoded(x)), x);
+    return mse_loss(model_.judge(model_.decoder(model_.Encoded(x))), model_.judge(x));
   }
 
   // The encoder is as it is.

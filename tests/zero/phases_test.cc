@@ -134,6 +134,42 @@ TEST(Phases, HaveTheSameBitsAtAnyStageOnAnyNumberOfRanks) {
   }
 }
 
+// Parameters that are frozen, or in f32, are in some phases only.
+TEST(Phases, HaveTheSameBitsWithFrozenParametersInSixteenBits) {
+  PhasedConfig config;
+  config.dtype = DType::kBF16;
+  config.change = [](CompileOptions& options) {
+    options.round_frozen = true;
+    options.f32_modules = {"decoder"};
+  };
+  const std::string expected = RunOf(1, config);
+  EXPECT_NE(expected, RunOf(1, {0, DType::kBF16}));
+  for (const int stage : {0, 3}) {
+    config.stage = stage;
+    EXPECT_EQ(RunOf(3, config), expected);
+  }
+}
+
+TEST(Phases, ChangeBetweenSteps) {
+  const auto run_of = [](int ranks, int stage) {
+    return ResultsOnRanks<std::string>(ranks, [&](Communicator& communicator, std::string* result) {
+      PhasedRun run({stage}, communicator);
+      ZG_RETURN_IF_ERROR(run.status());
+      ZG_RETURN_IF_ERROR(run.trainer().freeze("norm.weight"));
+      for (int64_t step = 0; step < kSteps; ++step) {
+        if (step == 4) ZG_RETURN_IF_ERROR(run.trainer().set_optimizer(optim::AdamW{0.05}));
+        ZG_RETURN_IF_ERROR(run.Step(PhaseOf(step)).status());
+      }
+      EXPECT_THAT(run.trainer().freeze("encoder").message(),
+                  HasSubstr("after steps of phases what is trained cannot change"));
+      ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, run.trainer().digest_parameters());
+      *result = parameters.sha256;
+      return Status::Ok();
+    })[0];
+  };
+  EXPECT_EQ(run_of(2, 3), run_of(1, 0));
+}
+
 TEST(Phases, ClipTheGradientsThatTheyHave) {
   PhasedConfig config;
   config.clips = true;
@@ -146,9 +182,9 @@ TEST(Phases, ClipTheGradientsThatTheyHave) {
 }
 
 // The parameters after five steps of one phase, by name.
-NamedValues After(const std::string& phase, const PhasedConfig& config) {
+NamedValues After(const std::string& phase, int ranks, const PhasedConfig& config) {
   return ResultsOnRanks<NamedValues>(
-      2, [&](Communicator& communicator, NamedValues* result) -> Status {
+      ranks, [&](Communicator& communicator, NamedValues* result) -> Status {
         PhasedRun run(config, communicator);
         ZG_RETURN_IF_ERROR(run.status());
         for (int64_t step = 0; step < 5; ++step) ZG_RETURN_IF_ERROR(run.Step(phase).status());
@@ -157,22 +193,77 @@ NamedValues After(const std::string& phase, const PhasedConfig& config) {
       })[0];
 }
 
-TEST(Phases, TrainWhatGraphsOfTheirOwnWould) {
+void ExpectAsGraphsOfTheirOwn(int ranks, PhasedConfig config) {
   for (const std::string& phase : kPhases) {
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      for (const bool clips : {false, true}) {
-        SCOPED_TRACE(fmt::format("{} {} {}", phase, DTypeName(dtype), clips ? "clipped" : ""));
-        PhasedConfig config = {2, dtype};
-        config.clips = clips;
-        const NamedValues got = After(phase, config);
-        config.only = phase;
-        const NamedValues expected = After(phase, config);
-        EXPECT_GE(expected.size(), 4u);
-        for (const auto& [name, tensor] : expected) {
-          EXPECT_EQ(got.at(name).values, tensor.values) << name;
-        }
-      }
+    SCOPED_TRACE(phase);
+    config.only = "";
+    const NamedValues got = After(phase, ranks, config);
+    config.only = phase;
+    const NamedValues expected = After(phase, ranks, config);
+    EXPECT_GE(expected.size(), 4u);
+    for (const auto& [name, tensor] : expected)
+      EXPECT_EQ(got.at(name).values, tensor.values) << name;
+  }
+}
+
+TEST(Phases, TrainWhatGraphsOfTheirOwnWould) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const bool clips : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} {}", DTypeName(dtype), clips ? "clipped" : ""));
+      PhasedConfig config = {2, dtype};
+      config.clips = clips;
+      ExpectAsGraphsOfTheirOwn(2, config);
     }
+  }
+}
+
+TEST(Phases, HaveAnyOptimizer) {
+  const std::vector<std::pair<const char*, optim::Optimizer>> optimizers = {
+      {"sgd", optim::Sgd{0.1, 0.9}},
+      {"lamb", optim::Lamb{0.02}},
+      {"adafactor", optim::Adafactor{}},
+      {"adamw8bit", optim::AdamW8bit{0.02}},
+      {"muon", optim::Muon{0.02}},
+      {"schedule_free", optim::ScheduleFreeAdamW{0.02}},
+      {"averages", optim::with_ema(optim::rule_of(optim::AdamW{0.02}), 0.9)},
+  };
+  for (const auto& [name, optimizer] : optimizers) {
+    for (const int stage : {0, 3}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, stage));
+      PhasedConfig config = {stage};
+      config.optimizer = optimizer;
+      ExpectAsGraphsOfTheirOwn(2, config);
+    }
+  }
+}
+
+TEST(Phases, HaveAnyCompileOptions) {
+  using Change = std::function<void(CompileOptions & options)>;
+  const std::vector<std::pair<const char*, Change>> changes = {
+      {"replicas",
+       [](auto& options) {
+         options.mesh = {{"replica", 2}, {"shard", 1}};
+       }},
+      {"owners", [](auto& options) { options.zero.partition = Partition::kBalanced; }},
+      {"small ones stay", [](auto& options) { options.zero.shard_min_elements = 40; }},
+      {"early updates",
+       [](auto& options) {
+         options.micro_batches = 2;
+         options.update_early = true;
+       }},
+      {"by step", [](auto& options) { options.reduce_every = ReduceEvery::kStep; }},
+      {"stages by name", [](auto& options) { options.zero.place("encoder", 1); }},
+      {"tensor axis",
+       [](auto& options) {
+         options.mesh = {{"data", 1}, {"tensor", 2}};
+         options.place("encoder", "tensor", Sbp::S(0));
+       }},
+  };
+  for (const auto& [name, change] : changes) {
+    SCOPED_TRACE(name);
+    PhasedConfig config = {3};
+    config.change = change;
+    ExpectAsGraphsOfTheirOwn(2, config);
   }
 }
 
