@@ -55,7 +55,7 @@ class Graph {
   // hands out:
   //   return zg::Outputs{{"loss", loss}, {"logits", logits}, {"accuracy", accuracy}};
   // An f32 scalar among them is also averaged over the step's micro-batches; any other result has
-  // the micro-batches' values side by side, along dim 0. A graph has one training program. With an
+  // the micro-batches' values side by side, along dim 0. Only one train() may be called. With an
   // f32 scalar "loss_weight" beside it, the loss of a step is the sum of its micro-batches' losses
   // divided by the sum of their weights; so are the gradients (weighted_mean, nn/losses.h).
   void train(const optim::Optimizer& optimizer, const std::function<Outputs(Inputs&)>& build);
