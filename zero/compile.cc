@@ -124,7 +124,9 @@ Status CompileOtherVariants(const Graph& graph, const std::vector<PhaseOptions>&
                                           graph.name(), other.variant.ToString(),
                                           program->variant.ToString()));
     }
-    program->memory.arena_bytes = std::max(program->memory.arena_bytes, other.memory.arena_bytes);
+    MemoryPlan& memory = program->memory;
+    memory.arena_bytes = std::max(memory.arena_bytes, other.memory.arena_bytes);
+    memory.lower_bound_bytes = std::max(memory.lower_bound_bytes, other.memory.lower_bound_bytes);
     program->settings["inputs"] += fmt::format("; or {}", other.settings["inputs"]);
     program->other_variants.push_back(std::move(other));
   }

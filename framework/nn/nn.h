@@ -15,6 +15,7 @@
 #include "framework/nn/elementary.h"
 #include "framework/nn/embedding.h"
 #include "framework/nn/extremes.h"
+#include "framework/nn/fourier.h"
 #include "framework/nn/functions.h"
 #include "framework/nn/gradients.h"
 #include "framework/nn/graph.h"

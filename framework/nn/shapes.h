@@ -55,6 +55,8 @@ Var repeat_interleave(Var x, int64_t times, int64_t dim);
 Var pad(Var x, int64_t dim, int64_t before, int64_t after, double value = 0.0);
 // Shifted along one dim; elements that leave at one end enter at the other.
 Var roll(Var x, int64_t shift, int64_t dim);
+// Along several dims, by so many elements each.
+Var roll(Var x, const Dims& shifts, const Dims& dims);
 // Each element minus the one before it, along one dim, which loses an element.
 Var diff(Var x, int64_t dim = -1);
 

@@ -100,6 +100,12 @@ int64_t MemoryPlan::OffsetOn(const ir::Value* value, int rank) const {
   return buffers[location.buffer].offset + location.OffsetOn(mesh, rank);
 }
 
+int64_t MemoryPlan::OwnBytes() const {
+  int64_t end = 0;
+  for (const PlannedBuffer& buffer : buffers) end = std::max(end, buffer.offset + buffer.bytes);
+  return (end + kBufferAlignmentBytes - 1) / kBufferAlignmentBytes * kBufferAlignmentBytes;
+}
+
 CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers) {
   CategoryBytes always = {};
   std::map<std::pair<int, int>, CategoryBytes> changes;  // (timeline, moment)

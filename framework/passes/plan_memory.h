@@ -45,6 +45,8 @@ struct MemoryPlan {
   // times the rank's coordinates.
   int64_t OffsetOn(const ir::Value* value, int rank) const;
   int64_t BaseOffset(const ir::Value* value) const;
+  // The arena's bytes without room that it has for other programs (Program::other_variants).
+  int64_t OwnBytes() const;
 };
 
 struct PlanMemoryOptions {

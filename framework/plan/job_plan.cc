@@ -42,7 +42,7 @@ void FillSchedule(const ir::Graph& graph, const MemoryPlan& memory, JobPlan* pla
 }
 
 VariantPlan PlanVariant(const Program& program, const Machine& machine) {
-  return {program.variant, program.memory.arena_bytes, program.flops,
+  return {program.variant, program.memory.OwnBytes(), program.flops,
           EstimateStep(program, machine).time.step_ms()};
 }
 

@@ -167,8 +167,8 @@ TEST(GraphErrorsTest, Sizes) {
   const auto forward = [&](Var x, int64_t) { return model(x); };
   EXPECT_EQ(
       SizesError({3, 4}, forward),
-      "graph test, train: size 3: parameter 1 is 'b' f32[1], but 'a' f32[1] at the largest size; "
-      "use the same parameters in the same order at every size");
+      "graph test, train: size 3: parameter 1 is 'b' f32[1], but 'a' f32[1] at size 4; use the same "
+      "parameters in the same order");
 
   Graph graph("test");
   graph.eval("run", [](Inputs& in) { return in.f32("x", {2}); });

@@ -35,6 +35,10 @@ def run_decays(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
     return torch.stack(states, -1)
 
 
+def sum_of_parts(x: Tensor, factor: Tensor) -> Tensor:
+    return x.real * factor + x.imag
+
+
 COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "pad_reflect": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="reflect") * b),
     "pad_replicate": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="replicate") * b),
@@ -97,4 +101,35 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
         (3, 5, 4),
         lambda a, b: torch.einsum("bik,jmk->bijm", a, b[torch.tensor([2, 0])]),
     ),
+    "rfft": ((2, 3, 3), lambda a, b: sum_of_parts(torch.fft.rfft(a), b)),
+    "rfft_of_an_odd_size": ((2, 2, 4), lambda a, b: sum_of_parts(torch.fft.rfft(a, dim=1), b)),
+    "fft": (FULL, lambda a, b: sum_of_parts(torch.fft.fft(torch.complex(a, b), dim=1), a)),
+    "ifft": (FULL, lambda a, b: sum_of_parts(torch.fft.ifft(torch.complex(a, b)), a)),
+    "irfft": (FULL, lambda a, b: torch.fft.irfft(torch.complex(a, b), n=6) ** 2),
+    "irfft_of_an_odd_size": (FULL, lambda a, b: torch.fft.irfft(torch.complex(a, b), n=5, dim=1) ** 2),
+    "convolution_by_rfft2": (
+        FULL,
+        lambda a, b: torch.fft.irfft2(torch.fft.rfft2(a) * torch.fft.rfft2(b).conj(), s=(3, 4)),
+    ),
+    "stft": (
+        (8,),
+        lambda a, b: torch.stft(a.reshape(2, 12), 8, 3, window=b, return_complex=True).abs(),
+    ),
+    "stft_not_centred": (
+        (6,),
+        lambda a, b: sum_of_parts(
+            torch.stft(a.reshape(2, 12), 6, 2, window=b.cos(), center=False, return_complex=True), a.sum()
+        ),
+    ),
+    "istft": (
+        (8,),
+        lambda a, b: torch.istft(
+            torch.stft(a.reshape(2, 12), 8, 2, window=b, return_complex=True) * (1 + 0.5j),
+            8,
+            2,
+            window=b.square() + 0.5,
+            length=11,
+        ),
+    ),
+    "roll_along_two_dims": (FULL, lambda a, b: torch.roll(a, (1, -2), (1, 2)) * b),
 }

@@ -26,6 +26,24 @@ Var TextLoss(Var logits, Reduction reduction, int64_t blank) {
   return ctc_loss(log_softmax(logits), targets, 5.0 - places, lengths, options);
 }
 
+Var SumOfParts(const Complex& x, Var factor) { return x.real * factor + x.imag; }
+
+Complex Spectrum(Var x, int64_t size, int64_t hop, Var window, bool center = true) {
+  StftOptions options;
+  options.hop = hop;
+  options.window = window;
+  options.center = center;
+  return stft(reshape(x, {2, 12}), size, options);
+}
+
+Var FromSpectrum(const Complex& x, Var window) {
+  StftOptions options;
+  options.hop = 2;
+  options.window = window;
+  const Complex turned = {x.real - 0.5 * x.imag, x.imag + 0.5 * x.real};  // times 1 + i / 2
+  return istft(turned, 8, 11, options);
+}
+
 Var ClassWeights() { return to(arange(3, 1), DType::kF32) * 0.5; }  // 0.5, 1, 1.5
 
 Var ClassLoss(Var a, Var, Reduction reduction) {
@@ -314,6 +332,23 @@ const std::map<std::string, Function>& TensorFunctions() {
       {"grouped_matmul_of_several",
        [](Var a, Var b) {
          return grouped_matmul(unsqueeze(a, 2), b, 2 * arange(2, 1, -1), /*transposed=*/true);
+       }},
+      {"rfft", [](Var a, Var b) { return SumOfParts(rfft(a), b); }},
+      {"rfft_of_an_odd_size", [](Var a, Var b) { return SumOfParts(rfft(a, 1), b); }},
+      {"fft", [](Var a, Var b) { return SumOfParts(fft({a, b}, 1), a); }},
+      {"ifft", [](Var a, Var b) { return SumOfParts(ifft({a, b}), a); }},
+      {"irfft", [](Var a, Var b) { return square(irfft({a, b}, 6)); }},
+      {"irfft_of_an_odd_size", [](Var a, Var b) { return square(irfft({a, b}, 5, 1)); }},
+      {"convolution_by_rfft2",
+       [](Var a, Var b) { return irfft2(multiply(rfft2(a), conj(rfft2(b))), 4); }},
+      {"stft", [](Var a, Var b) { return abs(Spectrum(a, 8, 3, b)); }},
+      {"stft_not_centred",
+       [](Var a, Var b) { return SumOfParts(Spectrum(a, 6, 2, cos(b), false), sum(a)); }},
+      {"istft",
+       [](Var a, Var b) { return FromSpectrum(Spectrum(a, 8, 2, b), square(b) + 0.5); }},
+      {"roll_along_two_dims",
+       [](Var a, Var b) {
+         return roll(a, {1, -2}, {1, 2}) * b;
        }},
   };
   return *functions;

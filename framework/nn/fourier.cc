@@ -1,0 +1,204 @@
+#include "framework/nn/fourier.h"
+
+#include <string>
+#include <vector>
+
+#include "framework/nn/conditions.h"
+#include "framework/nn/constants.h"
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/images.h"
+#include "framework/nn/indexing.h"
+#include "framework/nn/padding.h"
+#include "framework/nn/products.h"
+#include "framework/nn/shapes.h"
+
+namespace zg {
+namespace {
+
+constexpr double kTau = 6.283185307179586;
+
+// Rows of cos(2 pi row column / n) and of sin.
+struct Waves {
+  Var cosines;
+  Var sines;
+};
+
+Waves WavesOf(int64_t n, int64_t rows, int64_t columns) {
+  const Var turns = remainder(unsqueeze(arange(rows), 1) * arange(columns), n);
+  const Var angles = scale(to(turns, DType::kF32), kTau / static_cast<double>(n));
+  return {cos(angles), sin(angles)};
+}
+
+// The matrix (n, n / 2 + 1) whose product with the real and imaginary parts is n times the inverse: an
+// element stands for its conjugate, too, unless it is its own.
+Waves InverseWavesOf(int64_t n) {
+  const int64_t half = n / 2 + 1;
+  const Waves waves = WavesOf(n, n, half);
+  Var times = 2.0 - to(equal(arange(half), 0.0), DType::kF32);
+  if (n % 2 == 0)
+    times = times - to(equal(arange(half), static_cast<double>(half - 1)), DType::kF32);
+  times = scale(times, 1.0 / static_cast<double>(n));
+  return {waves.cosines * times, waves.sines * times};
+}
+
+// f(x) with dim `dim` as the last one.
+template <typename F>
+Complex AlongLast(const char* function, const Complex& x, int64_t dim, const F& f) {
+  const nn::Trace::Function called(function);
+  nn::Trace& trace = nn::Trace::Of(function);
+  for (const Var& part : {x.real, x.imag}) {
+    Status status = trace.CheckUsable(part);
+    if (status.ok()) status = nn::ExpectFloatingPoint(function, part);
+    if (status.ok()) status = nn::DimOf(function, part, dim).status();
+    if (!status.ok()) return {trace.Fail(status), Var()};
+  }
+  if (x.real.shape() != x.imag.shape()) {
+    return {
+        trace.Fail(InvalidArgument("{}: got the real part {} and the imaginary part {}, expected "
+                                   "one shape",
+                                   function, x.real.shape().ToString(), x.imag.shape().ToString())),
+        Var()};
+  }
+  const int64_t last = x.real.shape().num_dims() - 1;
+  if (dim == -1 || dim == last) return f(x);
+  const auto swapped = [&](Var part) { return part.empty() ? part : transpose(part, dim, -1); };
+  const Complex y = f({swapped(x.real), swapped(x.imag)});
+  return {swapped(y.real), swapped(y.imag)};
+}
+
+Complex TransformLast(const Complex& x) {
+  const int64_t n = x.real.dim(-1);
+  const Waves waves = WavesOf(n, n, n);
+  return {linear(x.real, waves.cosines) + linear(x.imag, waves.sines),
+          linear(x.imag, waves.cosines) - linear(x.real, waves.sines)};
+}
+
+// A frame, as a filter of a convolution: (rows, 1, size).
+Var Filters(Var cosines, Var sines) { return unsqueeze(concat({cosines, scale(sines, -1.0)}), 1); }
+
+struct Frames {
+  int64_t size;
+  int64_t hop;
+  Var window;
+  int64_t padding;  // at each end
+
+  Frames(int64_t size, const StftOptions& options)
+      : size(size),
+        hop(options.hop > 0 ? options.hop : size / 4),
+        window(options.window),
+        padding(options.center ? size / 2 : 0) {}
+
+  Status Check(const std::string& function) const {
+    if (size < 1 || hop < 1) {
+      return InvalidArgument("{}: got frames of {} elements, every {}, expected at least 1",
+                             function, size, hop);
+    }
+    if (!window.empty() && window.shape() != Shape{size}) {
+      return InvalidArgument("{}: got a window {}, expected [{}]", function,
+                             window.shape().ToString(), size);
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+
+Complex multiply(const Complex& a, const Complex& b) {
+  return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+}
+
+Complex conj(const Complex& x) { return {x.real, scale(x.imag, -1.0)}; }
+
+Var abs(const Complex& x) { return sqrt(square(x.real) + square(x.imag)); }
+
+Complex fft(const Complex& x, int64_t dim) { return AlongLast("fft", x, dim, TransformLast); }
+
+Complex ifft(const Complex& x, int64_t dim) {
+  return AlongLast("ifft", x, dim, [](const Complex& last) -> Complex {
+    const Complex y = TransformLast(conj(last));
+    const double factor = 1.0 / static_cast<double>(last.real.dim(-1));
+    return {scale(y.real, factor), scale(y.imag, -factor)};
+  });
+}
+
+Complex rfft(Var x, int64_t dim) {
+  return AlongLast("rfft", {x, x}, dim, [](const Complex& last) -> Complex {
+    const int64_t n = last.real.dim(-1), half = n / 2 + 1;
+    const Waves waves = WavesOf(n, half, n);
+    const std::vector<Var> parts =
+        chunk(linear(last.real, concat({waves.cosines, scale(waves.sines, -1.0)})), 2, -1);
+    return {parts[0], parts[1]};
+  });
+}
+
+Var irfft(const Complex& x, int64_t size, int64_t dim) {
+  const auto inverse = [&](const Complex& last) -> Complex {
+    if (size < 1 || last.real.dim(-1) != size / 2 + 1) {
+      return {nn::Trace::Of("irfft").Fail(
+                  InvalidArgument("irfft: got {} elements for a size of {}, expected {}",
+                                  last.real.dim(-1), size, size / 2 + 1)),
+              Var()};
+    }
+    const Waves waves = InverseWavesOf(size);
+    return {linear(last.real, waves.cosines) - linear(last.imag, waves.sines), Var()};
+  };
+  return AlongLast("irfft", x, dim, inverse).real;
+}
+
+Complex rfft2(Var x) { return fft(rfft(x, -1), -2); }
+
+Var irfft2(const Complex& x, int64_t last_size) { return irfft(ifft(x, -2), last_size, -1); }
+
+Complex stft(Var x, int64_t size, const StftOptions& options) {
+  const nn::Trace::Function called("stft");
+  nn::Trace& trace = nn::Trace::Of("stft");
+  const Frames frames(size, options);
+  Status status = trace.CheckUsable(x);
+  if (status.ok()) status = frames.Check("stft");
+  if (status.ok() && x.shape().num_dims() != 2) {
+    status = InvalidArgument("stft: got x {}, expected 2 dims", x.shape().ToString());
+  }
+  if (!status.ok()) return {trace.Fail(status), Var()};
+  if (frames.padding > 0) x = pad(x, 1, frames.padding, frames.padding, PadMode::kReflect);
+  const Waves waves = WavesOf(size, size / 2 + 1, size);
+  Var filters = Filters(waves.cosines, waves.sines);
+  if (!frames.window.empty()) filters = filters * frames.window;
+  Conv1dOptions conv;
+  conv.stride = frames.hop;
+  const std::vector<Var> parts = chunk(conv1d(unsqueeze(x, 1), filters, conv), 2, 1);
+  if (parts.size() < 2) return {};
+  return {parts[0], parts[1]};
+}
+
+Var istft(const Complex& x, int64_t size, int64_t length, const StftOptions& options) {
+  return nn::Checked("istft", x.real, [&]() -> StatusOr<Var> {
+    const Frames frames(size, options);
+    ZG_RETURN_IF_ERROR(frames.Check("istft"));
+    if (x.real.shape().num_dims() != 3 || x.real.dim(1) != size / 2 + 1) {
+      return InvalidArgument("istft: got x {}, expected 3 dims with {} elements in dim 1",
+                             x.real.shape().ToString(), size / 2 + 1);
+    }
+    const int64_t count = x.real.dim(2);
+    const int64_t covered = (count - 1) * frames.hop + size - 2 * frames.padding;
+    if (length < 1 || length > covered) {
+      return InvalidArgument("istft: got a length of {}, but {} frames cover {}", length, count,
+                             covered);
+    }
+    const Waves waves = InverseWavesOf(size);
+    Var filters = Filters(transpose(waves.cosines, 0, 1), transpose(waves.sines, 0, 1));
+    Var weight = ones({1, 1, size});
+    if (!frames.window.empty()) {
+      filters = filters * frames.window;
+      weight = weight * square(frames.window);
+    }
+    Conv1dOptions conv;
+    conv.stride = frames.hop;
+    const Var sum = conv_transpose1d(concat({x.real, x.imag}, 1), filters, conv);
+    const Var weights = conv_transpose1d(ones({1, 1, count}), weight, conv);
+    const auto kept = [&](Var y) { return slice(y, 2, frames.padding, frames.padding + length); };
+    return squeeze(kept(sum) / kept(weights), 1);
+  });
+}
+
+}  // namespace zg

@@ -1,0 +1,99 @@
+// Fourier transforms: their result types and errors; their values are compared with PyTorch's by
+// tests/zero/function_reference_test.cc. Large ones are as precise as small ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/eager/eager.h"
+#include "framework/nn/nn.h"
+
+namespace zg {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The type of the function's result for x f32[shape], or the error.
+std::string Of(const Shape& shape, const std::function<Var(Var)>& function) {
+  Graph graph("g");
+  graph.eval("run", [&](Inputs& in) { return function(in.f32("x", shape)); });
+  if (!graph.status().ok()) return graph.status().message();
+  return graph.result_type("run", "result")->ToString();
+}
+
+TEST(Fourier, Types) {
+  EXPECT_EQ(Of({2, 9}, [](Var x) { return rfft(x).imag; }), "f32[2,5]");
+  EXPECT_EQ(Of({8, 3}, [](Var x) { return rfft(x, 0).real; }), "f32[5,3]");
+  EXPECT_EQ(Of({2, 6, 8}, [](Var x) { return rfft2(x).real; }), "f32[2,6,5]");
+  EXPECT_EQ(Of({2, 5}, [](Var x) { return irfft({x, x}, 9); }), "f32[2,9]");
+  EXPECT_EQ(Of({3, 100}, [](Var x) { return stft(x, 16).real; }), "f32[3,9,26]");
+  EXPECT_EQ(Of({3, 100}, [](Var x) { return istft(stft(x, 16), 16, 100); }), "f32[3,100]");
+}
+
+TEST(Fourier, Errors) {
+  const auto error = [](const Shape& shape, const std::function<Var(Var)>& function) {
+    const std::string text = Of(shape, function);
+    const std::string start = "graph g, eval 'run': ";
+    EXPECT_EQ(text.substr(0, start.size()), start);
+    return text.substr(std::min(text.size(), start.size()));
+  };
+  EXPECT_EQ(error({2, 4},
+                  [](Var x) {
+                    return irfft({x, x}, 8);
+                  }),
+            "irfft: got 4 elements for a size of 8, expected 5");
+  EXPECT_EQ(error({2, 4},
+                  [](Var x) {
+                    return fft({x, select(x, 0, 0)}).real;
+                  }),
+            "fft: got the real part [2,4] and the imaginary part [4], expected one shape");
+  EXPECT_THAT(error({2, 4}, [](Var x) { return rfft(x, 2).real; }), HasSubstr("rfft of %x"));
+  EXPECT_THAT(error({2, 4}, [](Var x) { return rfft(to(x, DType::kI64)).real; }),
+              HasSubstr("floating-point"));
+  EXPECT_EQ(error({40}, [](Var x) { return stft(x, 8).real; }),
+            "stft: got x [40], expected 2 dims");
+  EXPECT_EQ(error({2, 40}, [](Var x) { return stft(x, 3).real; }),
+            "stft: got frames of 3 elements, every 0, expected at least 1");
+  EXPECT_EQ(error({2, 40},
+                  [](Var x) {
+                    StftOptions options;
+                    options.window = ones({7});
+                    return stft(x, 8, options).real;
+                  }),
+            "stft: got a window [7], expected [8]");
+  EXPECT_EQ(error({2, 6, 11},
+                  [](Var x) {
+                    return istft({x, x}, 8, 20);
+                  }),
+            "istft: got x [2,6,11], expected 3 dims with 5 elements in dim 1");
+  EXPECT_EQ(error({2, 5, 11},
+                  [](Var x) {
+                    return istft({x, x}, 8, 21);
+                  }),
+            "istft: got a length of 21, but 11 frames cover 20");
+}
+
+TEST(Fourier, LargeTransformsArePrecise) {
+  constexpr int64_t kSize = 1000;
+  Eager eager;
+  std::vector<float> values(kSize);
+  for (int64_t i = 0; i < kSize; ++i) values[i] = static_cast<float>(i * i % 37) / 18.5f - 1.0f;
+  const Complex spectrum = rfft(eager.f32({1, kSize}, values));
+  const std::vector<float> real = Tensor(spectrum.real).values();
+  for (const int64_t k : {0, 1, 77, 499, 500}) {
+    double expected = 0.0;
+    for (int64_t j = 0; j < kSize; ++j) {
+      expected += values[j] * std::cos(2 * M_PI * static_cast<double>(j * k % kSize) / kSize);
+    }
+    EXPECT_NEAR(real[k], expected, 1e-4) << k;
+  }
+  const std::vector<float> back = Tensor(irfft(spectrum, kSize)).values();
+  for (int64_t i = 0; i < kSize; ++i) EXPECT_NEAR(back[i], values[i], 2e-6) << i;
+}
+
+}  // namespace
+}  // namespace zg
