@@ -46,3 +46,4 @@
 #include "framework/nn/transformer.h"
 #include "framework/nn/update_rule.h"
 #include "framework/nn/volumes.h"
+#include "framework/nn/weight_norm.h"

@@ -9,7 +9,9 @@
 //   };
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "framework/nn/variable.h"
 
@@ -34,6 +36,16 @@ class Parameter : public Variable {
   // Replaces the initializer that it was constructed with. Must also be called before its first
   // use.
   void set_initializer(const Initializer& initializer) { initializer_ = initializer; }
+
+  // Functions that read the parameter get function(p) instead, of the same shape, where p is its own
+  // value, which training changes and files hold (torch.nn.utils.parametrize):
+  //   scale.reads_as([](Var p) { return softplus(p); });           // positive
+  //   weight.reads_as([](Var p) {                                   // of 8 bits, as if that were smooth
+  //     return p + stop_gradient(clamp(round(p * 64.0), -128, 127) / 64.0 - p);
+  //   });
+  // Called once in each train and eval function that reads the parameter. Must be set before its first
+  // use; a second call replaces the first. weight_norm and spectral_norm (nn/weight_norm.h) use it.
+  void reads_as(std::function<Var(Var)> function) { reads_as_ = std::move(function); }
 };
 
 }  // namespace nn

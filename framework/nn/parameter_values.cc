@@ -26,11 +26,8 @@ Var ParameterValues::Of(const Variable& variable) {
   trace_.values_ = innermost;
   if (!value.empty()) {
     if (const Status usable = trace_.CheckUsable(value); !usable.ok()) return trace_.Fail(usable);
-    const TensorType& type = value.value()->type;
-    if (type != TensorType{DType::kF32, variable.shape()}) {
-      return trace_.Fail(InvalidArgument("ParameterValues: got {} for '{}', expected f32{}",
-                                         type.ToString(), variable.path(),
-                                         variable.shape().ToString()));
+    if (const Status fits = variable.CheckReadsAs(value); !fits.ok()) {
+      return trace_.Fail(fits.WithContext("ParameterValues"));
     }
   }
   known_[variable.id()] = value;

@@ -19,8 +19,8 @@ namespace zg::nn {
 //   });
 //   return mse_loss(net(x), y);
 // Inside of the function, parameters read as before. It may return an empty Var: the parameter then
-// reads as before. Error: a value of another shape, or not f32. Exists only inside of a function that is
-// traced, or eagerly.
+// reads as before. A value replaces what Parameter::reads_as makes, too. Error: a value of another
+// shape, or not f32. Exists only inside of a function that is traced, or eagerly.
 class ParameterValues {
  public:
   using Value = std::function<Var(const Parameter&)>;

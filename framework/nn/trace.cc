@@ -145,7 +145,26 @@ Var Trace::Read(const Variable& variable) {
     if (!status().ok()) return Var();
     if (const Var value = values->Of(variable); !value.empty()) return value;
   }
-  return ReadOwn(variable);
+  return variable.reads_as_ ? ReadAs(variable) : ReadOwn(variable);
+}
+
+Var Trace::ReadAs(const Variable& variable) {
+  const auto known = read_as_.find(variable.id());
+  if (known != read_as_.end()) return known->second;
+  const Var own = ReadOwn(variable);
+  if (own.empty()) return own;
+  // Within the function, and after an error, it reads as itself.
+  read_as_[variable.id()] = own;
+  const std::string scope = builder_.scope();
+  builder_.set_scope(variable.module_path());
+  const Var value = variable.reads_as_(own);
+  builder_.set_scope(scope);
+  Status status = CheckUsable(value);
+  if (status.ok()) status = variable.CheckReadsAs(value);
+  if (!status.ok()) return Fail(status.WithContext("reads_as"));
+  read_as_[variable.id()] = value;
+  if (runner_ != nullptr) read_as_.erase(variable.id());  // it may change before it is read again
+  return value;
 }
 
 Var Trace::ReadOwn(const Variable& variable) {

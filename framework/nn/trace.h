@@ -105,6 +105,7 @@ class Trace {
   friend class ParameterValues;
 
   Var ReadOwn(const Variable& variable);     // its own value
+  Var ReadAs(const Variable& variable);      // what Parameter::reads_as makes of it
   Status Named(const Status& status) const;  // with the function that was called
   void NameErrorOfBuilder();
 
@@ -118,6 +119,7 @@ class Trace {
   Trace* previous_;
   int64_t id_;
   ParameterValues* values_ = nullptr;            // the innermost; null: none
+  std::unordered_map<int64_t, Var> read_as_;     // by Variable::id(); of a graph
   std::map<std::string, uint64_t> num_streams_;  // number of streams taken so far, by scope
 };
 

@@ -47,4 +47,11 @@ Status Variable::Check() const {
                          shape_.ToString());
 }
 
+Status Variable::CheckReadsAs(Var value) const {
+  const TensorType& type = value.value()->type;
+  if (type == TensorType{DType::kF32, shape_}) return Status::Ok();
+  return InvalidArgument("got {} for '{}', expected f32{}", type.ToString(), path_,
+                         shape_.ToString());
+}
+
 }  // namespace zg::nn

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,8 @@ class Variable {
   // Errors: invalid characters in the path, an invalid shape, another variable of the model with
   // the same path.
   Status Check() const;
+  // Whether functions may read this value instead of the variable. Error: another type.
+  Status CheckReadsAs(Var value) const;
 
  protected:
   // An f32 variable; its path is that of `module`, ".", and `name`. Without a module it belongs to
@@ -45,8 +48,11 @@ class Variable {
 
   Initializer initializer_;
   bool is_trainable_ = true;
+  std::function<Var(Var)> reads_as_;  // empty: as itself
 
  private:
+  friend class Trace;
+
   std::shared_ptr<ModelTree> tree_;  // null without a module
   std::string module_path_;
   std::string path_;
