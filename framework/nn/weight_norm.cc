@@ -27,7 +27,7 @@ double RootMeanSquare(const Initializer& initializer) {
   }
 }
 
-// Of the elements that share an element of dim `dim`.
+// The norm, on average, of the elements that share one of dim `dim`.
 double FirstNorm(const Parameter& weight, int64_t dim) {
   const Shape& shape = weight.shape();
   const double size =
