@@ -22,14 +22,11 @@ std::vector<const Graph*> PhasesOf(const Graph& graph) {
 }
 
 Status CheckCountsApart(const CompileOptions& options) {
-  const char* const shared = options.dtype == DType::kF16                  ? "dtype f16"
-                             : options.on_non_finite == OnNonFinite::kSkip ? "`on_non_finite` skip"
-                                                                           : nullptr;
-  if (shared == nullptr) return Status::Ok();
+  if (options.one_count_setting() == nullptr) return Status::Ok();
   return InvalidArgument(
       "with {} all parameter groups share one count of updates, and phases update some of them; leave "
       "it out",
-      shared);
+      options.one_count_setting());
 }
 
 // Patterns of modules, some of which a phase may not have.

@@ -96,6 +96,11 @@ void CompileOptions::enable_zero(bool mode, int stage, int64_t shard_min_size) {
   zero.min_elements_per_shard = shard_min_size;
 }
 
+const char* CompileOptions::one_count_setting() const {
+  if (dtype == DType::kF16) return "dtype f16";
+  return on_non_finite == OnNonFinite::kSkip ? "`on_non_finite` skip" : nullptr;
+}
+
 StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
   if (num_data_ranks < 1) {
     return InvalidArgument("got {} ranks, expected at least 1", num_data_ranks);

@@ -161,6 +161,10 @@ struct CompileOptions : OneFlowSwitches {
   // scale.
   OnNonFinite on_non_finite = OnNonFinite::kStop;
 
+  // The setting with which all parameter groups have one count of updates, in which skipped ones do
+  // not count; null: none has been made.
+  const char* one_count_setting() const;
+
   std::string dump_directory;  // the IR is written here after every pass; empty: not written
 
   Mesh MeshOf(int num_ranks) const {

@@ -9,10 +9,8 @@ namespace zg {
 namespace {
 
 Status CheckGroupsAreApart(const CompileOptions& options) {
-  const char* const shared = options.max_grad_norm > 0.0                   ? "`max_grad_norm`"
-                             : options.dtype == DType::kF16                ? "dtype f16"
-                             : options.on_non_finite == OnNonFinite::kSkip ? "`on_non_finite` skip"
-                                                                           : nullptr;
+  const char* const shared =
+      options.max_grad_norm > 0.0 ? "`max_grad_norm`" : options.one_count_setting();
   if (shared == nullptr) return Status::Ok();
   return InvalidArgument(
       "step_groups: with {} all groups share the norm of the gradients or the count of updates; update "
