@@ -87,10 +87,6 @@ std::vector<bool> IdleGroups(size_t num_groups, const std::set<int64_t>& updated
 StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program program,
                                   const Target& target, const PhaseOptions* phase) {
   std::optional<optim::UpdateRules> update;
-  if (phase != nullptr) {
-    program.options.recompute = phase->recompute;
-    program.options.f32_modules = phase->f32_modules;
-  }
   if (graph.optimizer().has_value()) {
     ZG_ASSIGN_OR_RETURN(update, graph.update_rules());
     DescribeTraining(graph.ir(), *update, &program);
@@ -154,7 +150,12 @@ Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Targ
 #endif
   const BucketOrder order =
       program->variant.is_only() ? BucketOrder::kGradients : BucketOrder::kParameters;
-  PassManager manager(MakePipeline(program->options, update, order, phase), manager_options);
+  CompileOptions options = program->options;
+  if (phase != nullptr) {
+    options.recompute = phase->recompute;
+    options.f32_modules = phase->f32_modules;
+  }
+  PassManager manager(MakePipeline(options, update, order, phase), manager_options);
   ZG_RETURN_IF_ERROR(manager.Run(program->graph));
   ZG_ASSIGN_OR_RETURN(program->memory, target(program->graph));
   if (program->options.overlap_bytes > 0) {

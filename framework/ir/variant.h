@@ -17,6 +17,8 @@ struct Variant {
     if (size != 0) return "size " + std::to_string(size);
     return phase.empty() ? "" : "phase '" + phase + "'";
   }
+  // "at size 128", "in phase 'critic'".
+  std::string Where() const { return (phase.empty() ? "at " : "in ") + ToString(); }
   friend bool operator==(const Variant& a, const Variant& b) {
     return a.size == b.size && a.phase == b.phase;
   }

@@ -69,8 +69,8 @@ Status CheckSameTensors(const ir::Graph& first, const Variant& variant, const ir
   for (size_t i = 0; i < count; ++i) {
     if (text_of(first, i) == text_of(other, i)) continue;
     return InvalidArgument(
-        "parameter {} is {}, but {} at {}; use the same parameters in the same order", i + 1,
-        text_of(other, i), text_of(first, i), variant.ToString());
+        "parameter {} is {}, but {} {}; use the same parameters in the same order", i + 1,
+        text_of(other, i), text_of(first, i), variant.Where());
   }
   return Status::Ok();
 }

@@ -176,7 +176,7 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
       const bool may_vary = !options_.variant.is_only() && eval.empty();
       return InvalidArgument(
           "input \"{}\": got {} bytes, expected {}{}", name, bytes, slot.bytes,
-          may_vary ? fmt::format(" at {} ({})", options_.variant.ToString(),
+          may_vary ? fmt::format(" {} ({})", options_.variant.Where(),
                                  options_.variant.phase.empty() ? "Trainer::set_size"
                                                                 : "Trainer::set_phase")
                    : "");

@@ -85,7 +85,7 @@ Status SameOnAllRanks::CheckStep(double lr_factor, const std::string& groups,
                       FirstThatDiffers("learning rate factor", comparisons_[0].reference, word));
   if (other < 0) return Status::Ok();
   const std::string kind = fmt::format("updates the groups {}{}", groups.empty() ? "all" : groups,
-                                       variant.is_only() ? "" : " at " + variant.ToString());
+                                       variant.is_only() ? "" : " " + variant.Where());
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> kind_of,
                       control_.Exchange("kind of step", kind));
   if (kind_of[other] != kind_of[0]) {

@@ -88,7 +88,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
 
 // Their results name the nodes of one program.
 Status Trainer::CheckMeasuresOneVariant() const {
-  if (program_.variant.is_only() || (!options_.profile && options_.trace_steps == 0)) {
+  if (program_.other_variants.empty() || (!options_.profile && options_.trace_steps == 0)) {
     return Status::Ok();
   }
   const bool has_sizes = program_.variant.size != 0;

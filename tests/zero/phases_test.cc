@@ -130,7 +130,7 @@ TEST(Phases, HaveTheSameBitsAtAnyStageOnAnyNumberOfRanks) {
     if (dtype == DType::kBF16) continue;
     config = {2, dtype};
     config.on_device = true;
-    EXPECT_EQ(RunOf(2, config), expected) << "on a device";
+    for (const int ranks : {1, 2}) EXPECT_EQ(RunOf(ranks, config), expected) << "on a device";
   }
 }
 
@@ -357,12 +357,12 @@ TEST(Phases, Errors) {
                         const auto feed = [&](int64_t) { return run.trainer().feed({{"x", x}}); };
                         return run.trainer().step(feed).status();
                       }),
-              HasSubstr("expected 72 at phase 'rebuild' (Trainer::set_phase)"));
+              HasSubstr("expected 72 in phase 'rebuild' (Trainer::set_phase)"));
   EXPECT_THAT(ErrorOf(2, {},
                       [](PhasedRun& run, int rank) {
                         return run.Step(rank == 0 ? "rebuild" : "classify").status();
                       }),
-              HasSubstr("at phase 'classify' on rank 1"));
+              HasSubstr("in phase 'classify' on rank 1"));
 }
 
 // Errors of the graph itself.

@@ -208,6 +208,7 @@ StatusOr<KnownModel> ReadKnownModel(const std::string& directory) {
   for (const auto& [name, read] : kReaders) {
     if (type != nullptr && *type == std::string(name)) {
       ZG_ASSIGN_OR_RETURN(KnownModel model, read(directory));
+      model.type = name;  // a Mistral without a window reads as a Llama
       ZG_ASSIGN_OR_RETURN(const MappedFile text, MappedFile::Open(directory + "/config.json"));
       model.config.assign(reinterpret_cast<const char*>(text.data()), text.size());
       return model;
