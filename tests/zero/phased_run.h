@@ -41,7 +41,8 @@ struct PhasedConfig {
   int64_t overlap_bytes = 0;
   bool clips = false;
   bool recomputes = false;
-  bool on_device = false;  // where one rank records and replays the steps of a phase
+  bool on_device = false;
+  bool records = false;
   int threads = 1;
   // Only this one, by Graph::train with one function.
   std::string only = "";
@@ -80,7 +81,7 @@ class PhasedRun {
     TrainerOptions trainer_options;
     trainer_options.threads = config.threads;
     if (config.on_device) trainer_options.kernels = &FakeDeviceKernels();
-    trainer_options.record = config.on_device && communicator.size() == 1;
+    trainer_options.record = config.records;
     made_ = make_trainer(graph_, communicator, trainer_options);
   }
 
