@@ -52,8 +52,8 @@ std::unordered_set<const ir::Node*> NodesOfGroups(const ir::Graph& graph,
     if (others.count(node) == 0 && needed.insert(node).second) open.push_back(node);
   };
   for (const ir::Node* node : nodes) {
-    const bool is_for_step =
-        !node->inputs.empty() && HoldsForOneStep(*node->inputs[0]) && WritesTo(*node, *node->inputs[0]);
+    const bool is_for_step = !node->inputs.empty() && HoldsForOneStep(*node->inputs[0]) &&
+                             WritesTo(*node, *node->inputs[0]);
     if (node->op->traits.has_side_effect && !is_for_step) need(node);
   }
   while (!open.empty()) {

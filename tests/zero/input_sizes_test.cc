@@ -319,9 +319,10 @@ TEST(InputSizes, Errors) {
               HasSubstr("set_size: got size 3 within step 1; call it between steps"));
   config.sizes = kSizes;
   config.profile = true;
-  EXPECT_EQ(ErrorOf(1, config, [](SizedRun&, int) { return Status::Ok(); }),
-            "graph texts: it has several sizes, but `profile` measures one program; give train() one "
-            "size");
+  EXPECT_EQ(
+      ErrorOf(1, config, [](SizedRun&, int) { return Status::Ok(); }),
+      "graph texts: it has several sizes, but `profile` measures one program; give train() one "
+      "size");
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include "framework/base/format.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_writer.h"
+#include "framework/io/weights.h"
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/stored_values.h"
 #include "tools/checkpoint/target.h"
-#include "framework/io/weights.h"
 
 namespace zg::checkpoint_tool {
 

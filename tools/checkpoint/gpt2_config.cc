@@ -1,7 +1,7 @@
 #include "tools/checkpoint/gpt2_config.h"
 
-#include "framework/io/strict_json.h"
 #include "framework/base/problems.h"
+#include "framework/io/strict_json.h"
 
 namespace zg::checkpoint_tool {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "framework/base/format.h"
+#include "framework/base/problems.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_header.h"
-#include "framework/base/problems.h"
 
 namespace zg::checkpoint_tool {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "framework/base/status.h"
-#include "tools/checkpoint/foreign_names.h"
 #include "framework/io/weights.h"
+#include "tools/checkpoint/foreign_names.h"
 
 namespace zg::checkpoint_tool {
 

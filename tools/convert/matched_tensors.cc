@@ -6,14 +6,13 @@
 #include <cstring>
 #include <set>
 
+#include "framework/base/problems.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_header.h"
-#include "framework/base/problems.h"
 #include "tools/checkpoint/stored_values.h"
 
 namespace zg::convert_tool {
 namespace {
-
 
 bool AreSameBytes(const Weights::Tensor& a, const Weights::Tensor& b) {
   return a.entry->dtype == b.entry->dtype && a.entry->shape == b.entry->shape &&

@@ -7,8 +7,8 @@
 
 #include "framework/base/status.h"
 #include "framework/io/safetensors_writer.h"
-#include "tools/checkpoint/foreign_names.h"
 #include "framework/io/weights.h"
+#include "tools/checkpoint/foreign_names.h"
 #include "tools/convert/known_model.h"
 
 namespace zg::convert_tool {
