@@ -30,14 +30,12 @@ Waves WavesOf(int64_t n, int64_t rows, int64_t columns) {
   return {cos(angles), sin(angles)};
 }
 
-// The matrix (n, n / 2 + 1) whose product with the real and imaginary parts is n times the inverse: an
-// element stands for its conjugate, too, unless it is its own.
-Waves InverseWavesOf(int64_t n) {
-  const int64_t half = n / 2 + 1;
-  const Waves waves = WavesOf(n, n, half);
-  Var times = 2.0 - to(equal(arange(half), 0.0), DType::kF32);
-  if (n % 2 == 0)
-    times = times - to(equal(arange(half), static_cast<double>(half - 1)), DType::kF32);
+// The matrix (n, count) whose product with the real and imaginary parts of the first elements is the
+// inverse: an element stands for its conjugate, too, unless it is its own.
+Waves InverseWavesOf(int64_t n, int64_t count) {
+  const Waves waves = WavesOf(n, n, count);
+  Var times = 2.0 - to(equal(arange(count), 0.0), DType::kF32);
+  if (n % 2 == 0) times = times - to(equal(2 * arange(count), static_cast<double>(n)), DType::kF32);
   times = scale(times, 1.0 / static_cast<double>(n));
   return {waves.cosines * times, waves.sines * times};
 }
@@ -122,10 +120,15 @@ Complex ifft(const Complex& x, int64_t dim) {
   });
 }
 
-Complex rfft(Var x, int64_t dim) {
-  return AlongLast("rfft", {x, x}, dim, [](const Complex& last) -> Complex {
+Complex rfft(Var x, int64_t dim, int64_t count) {
+  return AlongLast("rfft", {x, x}, dim, [&](const Complex& last) -> Complex {
     const int64_t n = last.real.dim(-1), half = n / 2 + 1;
-    const Waves waves = WavesOf(n, half, n);
+    if (count < 0 || count > half) {
+      return {nn::Trace::Of("rfft").Fail(InvalidArgument(
+                  "rfft: got a count of {} for {} elements, expected at most {}", count, n, half)),
+              Var()};
+    }
+    const Waves waves = WavesOf(n, count == 0 ? half : count, n);
     const std::vector<Var> parts =
         chunk(linear(last.real, concat({waves.cosines, scale(waves.sines, -1.0)})), 2, -1);
     return {parts[0], parts[1]};
@@ -134,13 +137,14 @@ Complex rfft(Var x, int64_t dim) {
 
 Var irfft(const Complex& x, int64_t size, int64_t dim) {
   const auto inverse = [&](const Complex& last) -> Complex {
-    if (size < 1 || last.real.dim(-1) != size / 2 + 1) {
+    const int64_t count = last.real.dim(-1);
+    if (size < 1 || count > size / 2 + 1) {
       return {nn::Trace::Of("irfft").Fail(
-                  InvalidArgument("irfft: got {} elements for a size of {}, expected {}",
-                                  last.real.dim(-1), size, size / 2 + 1)),
+                  InvalidArgument("irfft: got {} elements for a size of {}, expected at most {}",
+                                  count, size, size / 2 + 1)),
               Var()};
     }
-    const Waves waves = InverseWavesOf(size);
+    const Waves waves = InverseWavesOf(size, count);
     return {linear(last.real, waves.cosines) - linear(last.imag, waves.sines), Var()};
   };
   return AlongLast("irfft", x, dim, inverse).real;
@@ -185,7 +189,7 @@ Var istft(const Complex& x, int64_t size, int64_t length, const StftOptions& opt
       return InvalidArgument("istft: got a length of {}, but {} frames cover {}", length, count,
                              covered);
     }
-    const Waves waves = InverseWavesOf(size);
+    const Waves waves = InverseWavesOf(size, size / 2 + 1);
     Var filters = Filters(transpose(waves.cosines, 0, 1), transpose(waves.sines, 0, 1));
     Var weight = ones({1, 1, size});
     if (!frames.window.empty()) {

@@ -24,10 +24,11 @@ Var abs(const Complex& x);
 // X[k] = sum_j x[j] e^(-2 pi i jk / n) along one dim; ifft is its inverse, which divides by n.
 Complex fft(const Complex& x, int64_t dim = -1);
 Complex ifft(const Complex& x, int64_t dim = -1);
-// The first n / 2 + 1 elements of the transform of real numbers; the others are conjugates of them. irfft
-// is its inverse, to `size` elements, which ignores the imaginary parts of the element 0 and, for an even
-// size, of the last one. Error: not size / 2 + 1 elements.
-Complex rfft(Var x, int64_t dim = -1);
+// The first n / 2 + 1 elements of the transform of real numbers, the others being conjugates of them; or
+// only the first `count`, in less time. irfft is its inverse, to `size` elements, where x lacks elements
+// that are 0. It ignores the imaginary parts of the element 0 and, for an even size, of the last one.
+// Error: more than size / 2 + 1 elements.
+Complex rfft(Var x, int64_t dim = -1, int64_t count = 0);
 Var irfft(const Complex& x, int64_t size, int64_t dim = -1);
 // Along the last two dims: rfft along the last one, fft along the other.
 Complex rfft2(Var x);

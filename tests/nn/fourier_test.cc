@@ -28,6 +28,7 @@ std::string Of(const Shape& shape, const std::function<Var(Var)>& function) {
 TEST(Fourier, Types) {
   EXPECT_EQ(Of({2, 9}, [](Var x) { return rfft(x).imag; }), "f32[2,5]");
   EXPECT_EQ(Of({8, 3}, [](Var x) { return rfft(x, 0).real; }), "f32[5,3]");
+  EXPECT_EQ(Of({8, 3}, [](Var x) { return rfft(x, 0, 2).real; }), "f32[2,3]");
   EXPECT_EQ(Of({2, 6, 8}, [](Var x) { return rfft2(x).real; }), "f32[2,6,5]");
   EXPECT_EQ(Of({2, 5}, [](Var x) { return irfft({x, x}, 9); }), "f32[2,9]");
   EXPECT_EQ(Of({3, 100}, [](Var x) { return stft(x, 16).real; }), "f32[3,9,26]");
@@ -41,11 +42,10 @@ TEST(Fourier, Errors) {
     EXPECT_EQ(text.substr(0, start.size()), start);
     return text.substr(std::min(text.size(), start.size()));
   };
-  EXPECT_EQ(error({2, 4},
-                  [](Var x) {
-                    return irfft({x, x}, 8);
-                  }),
-            "irfft: got 4 elements for a size of 8, expected 5");
+  const auto back = [](Var x) { return irfft({x, x}, 5); };
+  EXPECT_EQ(error({2, 4}, back), "irfft: got 4 elements for a size of 5, expected at most 3");
+  EXPECT_EQ(error({2, 4}, [](Var x) { return rfft(x, 1, 4).real; }),
+            "rfft: got a count of 4 for 4 elements, expected at most 3");
   EXPECT_EQ(error({2, 4},
                   [](Var x) {
                     return fft({x, select(x, 0, 0)}).real;

@@ -132,4 +132,6 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
         ),
     ),
     "roll_along_two_dims": (FULL, lambda a, b: torch.roll(a, (1, -2), (1, 2)) * b),
+    "rfft_of_few": ((2, 3, 2), lambda a, b: sum_of_parts(torch.fft.rfft(a)[..., :2], b)),
+    "irfft_of_few": (FULL, lambda a, b: torch.fft.irfft(torch.complex(a, b), n=10) ** 2),
 }

@@ -350,6 +350,8 @@ const std::map<std::string, Function>& TensorFunctions() {
        [](Var a, Var b) {
          return roll(a, {1, -2}, {1, 2}) * b;
        }},
+      {"rfft_of_few", [](Var a, Var b) { return SumOfParts(rfft(a, 2, 2), b); }},
+      {"irfft_of_few", [](Var a, Var b) { return square(irfft({a, b}, 10)); }},
   };
   return *functions;
 }
