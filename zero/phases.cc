@@ -32,14 +32,8 @@ Status CheckCountsApart(const CompileOptions& options) {
 // Patterns of modules, some of which a phase may not have.
 class PatternsOfPhases {
  public:
-  explicit PatternsOfPhases(const std::vector<std::string>& texts) {
-    // CompileOptions::Resolve has checked them.
-    for (const std::string& text : texts) {
-      const std::vector<ScopePattern> patterns = ParseScopePatterns(text).value();
-      patterns_.insert(patterns_.end(), patterns.begin(), patterns.end());
-    }
-    is_used_.resize(patterns_.size());
-  }
+  explicit PatternsOfPhases(const std::vector<std::string>& texts)
+      : patterns_(PatternsOf(texts)), is_used_(patterns_.size()) {}
 
   std::vector<std::string> Of(const std::vector<ir::Section*>& sections) {
     std::vector<std::string> own;
@@ -85,11 +79,7 @@ StatusOr<NeedsOfPhases> NeedsOfOne(const Graph& phase, DType dtype,
   NeedsOfPhases needs;
   ir::Graph graph = phase.ir().Clone();
   if (dtype != DType::kF32) {
-    std::vector<ScopePattern> patterns;
-    for (const std::string& text : f32_modules) {
-      patterns.push_back(ScopePattern::Parse(text).value());
-    }
-    ZG_RETURN_IF_ERROR(MixedPrecision(dtype, patterns).Run(graph).status());
+    ZG_RETURN_IF_ERROR(MixedPrecision(dtype, PatternsOf(f32_modules)).Run(graph).status());
     for (const ir::Node* variable : graph.section(ir::SectionKind::kVariables)->nodes) {
       const ir::Value& value = *variable->outputs[0];
       if (ir::HasRole(value, Role::kParameter) && !SixteenBitCastsOf(value).empty()) {

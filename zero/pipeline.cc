@@ -1,6 +1,5 @@
 #include "zero/pipeline.h"
 
-#include "framework/ir/scope_pattern.h"
 #include "framework/optim/append_update.h"
 #include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
@@ -19,6 +18,7 @@
 #include "framework/passes/master_weights.h"
 #include "framework/passes/match_phases.h"
 #include "framework/passes/mixed_precision.h"
+#include "framework/passes/module_patterns.h"
 #include "framework/passes/overlap_communication.h"
 #include "framework/passes/place_parameters.h"
 #include "framework/passes/place_results.h"
@@ -45,16 +45,6 @@ namespace {
 template <typename T, typename... Args>
 void Add(std::vector<std::unique_ptr<Pass>>* passes, Args&&... args) {
   passes->push_back(std::make_unique<T>(std::forward<Args>(args)...));
-}
-
-// CompileOptions::Resolve has checked the patterns.
-std::vector<ScopePattern> PatternsOf(const std::vector<std::string>& texts) {
-  std::vector<ScopePattern> modules;
-  for (const std::string& text : texts) {
-    const std::vector<ScopePattern> patterns = ParseScopePatterns(text).value();
-    modules.insert(modules.end(), patterns.begin(), patterns.end());
-  }
-  return modules;
 }
 
 }  // namespace

@@ -40,6 +40,15 @@ Waves InverseWavesOf(int64_t n, int64_t count) {
   return {waves.cosines * times, waves.sines * times};
 }
 
+// Rows whose products with real numbers are the real parts of their transform, then the imaginary ones.
+Var PartsOf(const Waves& waves) { return concat({waves.cosines, scale(waves.sines, -1.0)}); }
+
+// The halves of y along a dim; empty after an error.
+Complex FromParts(Var y, int64_t dim) {
+  const std::vector<Var> parts = chunk(y, 2, dim);
+  return parts.size() < 2 ? Complex() : Complex{parts[0], parts[1]};
+}
+
 // f(x) with dim `dim` as the last one.
 template <typename F>
 Complex AlongLast(const char* function, const Complex& x, int64_t dim, const F& f) {
@@ -71,9 +80,6 @@ Complex TransformLast(const Complex& x) {
   return {linear(x.real, waves.cosines) + linear(x.imag, waves.sines),
           linear(x.imag, waves.cosines) - linear(x.real, waves.sines)};
 }
-
-// A frame, as a filter of a convolution: (rows, 1, size).
-Var Filters(Var cosines, Var sines) { return unsqueeze(concat({cosines, scale(sines, -1.0)}), 1); }
 
 struct Frames {
   int64_t size;
@@ -129,9 +135,7 @@ Complex rfft(Var x, int64_t dim, int64_t count) {
               Var()};
     }
     const Waves waves = WavesOf(n, count == 0 ? half : count, n);
-    const std::vector<Var> parts =
-        chunk(linear(last.real, concat({waves.cosines, scale(waves.sines, -1.0)})), 2, -1);
-    return {parts[0], parts[1]};
+    return FromParts(linear(last.real, PartsOf(waves)), -1);
   });
 }
 
@@ -165,14 +169,11 @@ Complex stft(Var x, int64_t size, const StftOptions& options) {
   }
   if (!status.ok()) return {trace.Fail(status), Var()};
   if (frames.padding > 0) x = pad(x, 1, frames.padding, frames.padding, PadMode::kReflect);
-  const Waves waves = WavesOf(size, size / 2 + 1, size);
-  Var filters = Filters(waves.cosines, waves.sines);
+  Var filters = unsqueeze(PartsOf(WavesOf(size, size / 2 + 1, size)), 1);
   if (!frames.window.empty()) filters = filters * frames.window;
   Conv1dOptions conv;
   conv.stride = frames.hop;
-  const std::vector<Var> parts = chunk(conv1d(unsqueeze(x, 1), filters, conv), 2, 1);
-  if (parts.size() < 2) return {};
-  return {parts[0], parts[1]};
+  return FromParts(conv1d(unsqueeze(x, 1), filters, conv), 1);
 }
 
 Var istft(const Complex& x, int64_t size, int64_t length, const StftOptions& options) {
@@ -190,7 +191,8 @@ Var istft(const Complex& x, int64_t size, int64_t length, const StftOptions& opt
                              covered);
     }
     const Waves waves = InverseWavesOf(size, size / 2 + 1);
-    Var filters = Filters(transpose(waves.cosines, 0, 1), transpose(waves.sines, 0, 1));
+    Var filters =
+        unsqueeze(PartsOf({transpose(waves.cosines, 0, 1), transpose(waves.sines, 0, 1)}), 1);
     Var weight = ones({1, 1, size});
     if (!frames.window.empty()) {
       filters = filters * frames.window;

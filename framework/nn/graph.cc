@@ -143,6 +143,13 @@ void Graph::train(const optim::Optimizer& optimizer, const std::vector<int64_t>&
   Run("train", [&] { return TraceSizes(optimizer, sizes, build); });
 }
 
+// They are traced once for each variant.
+Status Graph::CheckNoEvalsBefore(const char* variants) const {
+  if (evals_.empty()) return Status::Ok();
+  return InvalidArgument("eval '{}' was added before; with several {} call train() first",
+                         evals_[0].name, variants);
+}
+
 Status Graph::TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t> sizes,
                          const std::function<Outputs(Inputs&, int64_t size)>& build) {
   std::sort(sizes.begin(), sizes.end());
@@ -151,10 +158,7 @@ Status Graph::TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t>
     return InvalidArgument("sizes: got [{}], expected different numbers > 0",
                            fmt::join(sizes, ", "));
   }
-  if (!evals_.empty()) {
-    return InvalidArgument("eval '{}' was added before; with several sizes call train() first",
-                           evals_[0].name);
-  }
+  ZG_RETURN_IF_ERROR(CheckNoEvalsBefore("sizes"));
   if (!build) return InvalidArgument("got an empty function");
   variant_.size = sizes.back();
   sizes.pop_back();
@@ -176,10 +180,7 @@ Status Graph::TracePhases(const optim::Optimizer& optimizer, const std::vector<P
   if (phases.size() < 2) {
     return InvalidArgument("phases: got {}, expected at least 2", phases.size());
   }
-  if (!evals_.empty()) {
-    return InvalidArgument("eval '{}' was added before; with several phases call train() first",
-                           evals_[0].name);
-  }
+  ZG_RETURN_IF_ERROR(CheckNoEvalsBefore("phases"));
   std::set<std::string> names;
   std::vector<nn::Traced> traced;
   for (const Phase& phase : phases) {

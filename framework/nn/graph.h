@@ -143,6 +143,7 @@ class Graph {
                     const std::function<Outputs(Inputs&)>& build);
   Status TraceSizes(const optim::Optimizer& optimizer, std::vector<int64_t> sizes,
                     const std::function<Outputs(Inputs&, int64_t size)>& build);
+  Status CheckNoEvalsBefore(const char* variants) const;
   Status TracePhases(const optim::Optimizer& optimizer, const std::vector<Phase>& phases);
   // Makes the change here and in the other variants, where variables must then be the same.
   Status InEveryVariant(const std::function<Status(Graph& graph)>& change);

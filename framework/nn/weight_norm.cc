@@ -8,6 +8,7 @@
 #include "framework/nn/products.h"
 #include "framework/nn/reductions.h"
 #include "framework/nn/shapes.h"
+#include "framework/nn/trace.h"
 
 namespace zg::nn {
 namespace {
@@ -49,6 +50,13 @@ struct SingularVectors {
 void weight_norm(const Module& layer, Parameter& weight, int64_t dim) {
   const int num_dims = weight.shape().num_dims();
   const int64_t own = dim < 0 ? dim + num_dims : dim;
+  if (own < 0 || own >= num_dims) {
+    weight.reads_as([dim, shape = weight.shape()](Var) {
+      return Trace::Of("weight_norm")
+          .Fail(InvalidArgument("weight_norm: got dim {} for a weight {}", dim, shape.ToString()));
+    });
+    return;
+  }
   Dims gains(num_dims, 1), others;
   for (int64_t i = 0; i < num_dims; ++i) {
     if (i == own) gains[i] = weight.shape().dim(static_cast<int>(i));

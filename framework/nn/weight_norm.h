@@ -9,7 +9,8 @@ namespace zg::nn {
 
 // weight = g v / |v| with a norm and a gain g for each element of dim `dim`, the outputs of linear and
 // convolution layers (arXiv 1602.07868). v is the parameter itself, and g a new one, "weight_g", with the
-// other dims of size 1. g begins with the norms that v has on average (1 for values of a file).
+// other dims of size 1. g begins with the norms that v has on average (1 for values of a file). Error, where the weight is read:
+// no such dim.
 void weight_norm(const Module& layer, Parameter& weight, int64_t dim = 0);
 
 struct SpectralNormOptions {

@@ -32,6 +32,15 @@ std::string ListModules(const std::vector<ir::Section*>& sections, int num_parts
 
 }  // namespace
 
+std::vector<ScopePattern> PatternsOf(const std::vector<std::string>& texts) {
+  std::vector<ScopePattern> modules;
+  for (const std::string& text : texts) {
+    const std::vector<ScopePattern> patterns = ParseScopePatterns(text).value();
+    modules.insert(modules.end(), patterns.begin(), patterns.end());
+  }
+  return modules;
+}
+
 Status CheckPatternsName(const std::vector<ScopePattern>& patterns,
                          const std::vector<ir::Section*>& sections) {
   for (const ScopePattern& pattern : patterns) {

@@ -32,10 +32,11 @@ StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& 
 // The numbers of the groups' updates in step step_. Groups that its phase does not train, whose updates
 // its program lacks, skip it.
 std::vector<int64_t> Trainer::NumberUpdates() {
+  const Program& program = stepping_program();
   std::vector<int64_t> numbers;
   for (size_t group = 0; group < skipped_.size(); ++group) {
     numbers.push_back(step_ - skipped_[group]);
-    if (IsIdle(stepping_program(), group)) ++skipped_[group];
+    if (IsIdle(program, group)) ++skipped_[group];
   }
   return numbers;
 }
@@ -43,7 +44,8 @@ std::vector<int64_t> Trainer::NumberUpdates() {
 StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
                                      const std::function<Status(int64_t micro_batch)>& feed) {
   ZG_RETURN_IF_ERROR(CheckGroupsAreApart(program_.options));
-  const std::vector<std::string>& known = program_.group_names;
+  const Program& program = stepping_program();
+  const std::vector<std::string>& known = program.group_names;
   std::vector<bool> is_named(known.size());
   for (const std::string& group : groups) {
     const std::optional<size_t> number = FindGroup(group);
@@ -51,7 +53,7 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
       return InvalidArgument("step_groups: got '{}', expected groups among '{}'", group,
                              fmt::join(known, "', '"));
     }
-    if (IsIdle(stepping_program(), *number)) {
+    if (IsIdle(program, *number)) {
       return InvalidArgument("step_groups: got '{}', which {} does not train", group,
                              variant_.ToString());
     }
@@ -66,7 +68,7 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
   for (size_t group = 0; group < known.size(); ++group) {
     if (is_named[group]) {
       step.names += fmt::format("{}'{}'", step.names.empty() ? "" : ", ", known[group]);
-    } else if (!IsIdle(stepping_program(), group)) {
+    } else if (!IsIdle(program, group)) {
       step.update_numbers[group] = 0;
       ++skipped_[group];
     }

@@ -51,6 +51,8 @@ TEST(Fourier, Errors) {
                     return fft({x, select(x, 0, 0)}).real;
                   }),
             "fft: got the real part [2,4] and the imaginary part [4], expected one shape");
+  EXPECT_THAT(error({2, 4}, [](Var x) { return rfft(to(x, DType::kBF16)).real; }),
+              HasSubstr("linear"));
   EXPECT_THAT(error({2, 4}, [](Var x) { return rfft(x, 2).real; }), HasSubstr("rfft of %x"));
   EXPECT_THAT(error({2, 4}, [](Var x) { return rfft(to(x, DType::kI64)).real; }),
               HasSubstr("floating-point"));

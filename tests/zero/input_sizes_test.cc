@@ -15,6 +15,7 @@
 #include "tests/testing/on_device.h"
 #include "tests/testing/results_on_ranks.h"
 #include "tests/zero/sized_run.h"
+#include "tests/zero/trainer_run.h"
 
 namespace zg::testing {
 namespace {
@@ -22,12 +23,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kSteps = 7;
-
-StatusOr<std::string> DigestsOf(Trainer& trainer) {
-  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.digest_parameters());
-  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.digest_optimizer_state());
-  return parameters.sha256 + " " + state.sha256;
-}
 
 // What happens to a run before a step.
 using Between = std::function<Status(std::optional<SizedRun>& run, Communicator& communicator)>;
@@ -57,20 +52,11 @@ std::string RunOf(int ranks, const Config& config, const Between& between = null
 
 TEST(InputSizes, HaveTheSameBitsAtAnyStageOnAnyNumberOfRanks) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    SCOPED_TRACE(DTypeName(dtype));
     Config config;
     config.dtype = dtype;
-    const std::string expected = RunOf(1, config);
-    ASSERT_FALSE(expected.empty());
-    for (const int ranks : {1, 2, 3}) {
-      for (const int stage : {0, 1, 2, 3}) {
-        SCOPED_TRACE(fmt::format("{}, {} ranks, stage {}", DTypeName(dtype), ranks, stage));
-        config.stage = stage;
-        config.overlap_bytes = 0;
-        EXPECT_EQ(RunOf(ranks, config), expected);
-        config.overlap_bytes = 1024;
-        EXPECT_EQ(RunOf(ranks, config), expected) << "overlap";
-      }
-    }
+    ExpectSameBits(RunOf(1, config), config, /*overlap_bytes=*/1024,
+                   [](int ranks, const Config& other) { return RunOf(ranks, other); });
   }
 }
 
@@ -274,17 +260,7 @@ TEST(InputSizes, ResultsAreThoseOfTheLastStep) {
   });
 }
 
-// The error of the body, on rank 0.
-std::string ErrorOf(int ranks, const Config& config,
-                    const std::function<Status(SizedRun& run, int rank)>& body) {
-  const auto results =
-      TryOnRanks<std::string>(ranks, [&](Communicator& communicator, std::string*) -> Status {
-        SizedRun run(config, communicator);
-        ZG_RETURN_IF_ERROR(run.status());
-        return body(run, communicator.rank());
-      });
-  return results.ok() ? "no error" : results.status().message();
-}
+constexpr auto& ErrorOf = ErrorOfRun<SizedRun, Config>;
 
 TEST(InputSizes, Errors) {
   EXPECT_EQ(ErrorOf(1, {}, [](SizedRun& run, int) { return run.trainer().set_size(4); }),

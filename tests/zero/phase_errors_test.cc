@@ -3,29 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "framework/nn/nn.h"
 #include "tests/testing/results_on_ranks.h"
 #include "tests/zero/phased_run.h"
+#include "tests/zero/trainer_run.h"
 
 namespace zg::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(int ranks, const PhasedConfig& config,
-                    const std::function<Status(PhasedRun& run, int rank)>& body) {
-  const auto results =
-      TryOnRanks<std::string>(ranks, [&](Communicator& communicator, std::string*) -> Status {
-        PhasedRun run(config, communicator);
-        ZG_RETURN_IF_ERROR(run.status());
-        return body(run, communicator.rank());
-      });
-  return results.ok() ? "no error" : results.status().message();
-}
+constexpr auto& ErrorOf = ErrorOfRun<PhasedRun, PhasedConfig>;
 
 TEST(PhaseErrors, OfSteps) {
   const auto nothing = [](PhasedRun&, int) { return Status::Ok(); };

@@ -5,10 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +13,7 @@
 #include "tests/testing/on_device.h"
 #include "tests/testing/results_on_ranks.h"
 #include "tests/zero/game.h"
+#include "tests/zero/trainer_run.h"
 
 namespace zg::testing {
 namespace {
@@ -58,50 +56,22 @@ TEST(StepGroups, TrainPlayersInTurnsAsPyTorchDoes) {
   }
 }
 
-// The losses of a run, and its final digests, on rank 0. After `save_after` steps it is saved, and a new
-// trainer goes on.
+// Steps of one player each, then one of both.
 std::string RunOf(int ranks, const Config& config, int64_t save_after = -1) {
-  const std::string directory = std::filesystem::path(::testing::TempDir()) / "turns";
-  std::filesystem::remove_all(directory);
-  return ResultsOnRanks<std::string>(ranks, [&](Communicator& host, std::string* result) -> Status {
-    return OnDevice(config.on_device, host, [&](Communicator& communicator) -> Status {
-      std::optional<Game> game(std::in_place, config, communicator);
-      ZG_RETURN_IF_ERROR(game->status());
-      for (int64_t step = 0; step < 7; ++step) {
-        ZG_ASSIGN_OR_RETURN(const float loss, game->Step());
-        *result += fmt::format("{} ", loss);
-        if (step + 1 != save_after) continue;
-        ZG_RETURN_IF_ERROR(game->trainer().save(directory));
-        game.emplace(config, communicator);
-        ZG_RETURN_IF_ERROR(game->status());
-        ZG_RETURN_IF_ERROR(game->trainer().resume(directory));
-      }
-      // And one of both.
-      ZG_RETURN_IF_ERROR(
-          game->trainer().step([&](int64_t micro) { return game->Feed(7, micro); }).status());
-      ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, game->trainer().digest_parameters());
-      ZG_ASSIGN_OR_RETURN(const TensorDigest state, game->trainer().digest_optimizer_state());
-      *result += fmt::format("{} {}", parameters.sha256, state.sha256);
-      return Status::Ok();
-    });
-  })[0];
+  constexpr int64_t kTurns = 7;
+  return LossesOf<Game>(ranks, config, kTurns + 1, save_after, [](Game& game) {
+    if (game.trainer().steps_done() < kTurns) return game.Step();
+    return game.trainer().step([&](int64_t micro) { return game.Feed(kTurns, micro); });
+  });
 }
 
 TEST(StepGroups, HaveTheSameBitsAtAnyStageOnAnyNumberOfRanks) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    Config config;
-    config.dtype = dtype;
+    SCOPED_TRACE(DTypeName(dtype));
+    const Config config = {0, dtype};
     const std::string expected = RunOf(1, config);
-    ASSERT_FALSE(expected.empty());
-    for (const int ranks : {1, 2, 3}) {
-      for (const int stage : {0, 1, 2, 3}) {
-        SCOPED_TRACE(fmt::format("{}, {} ranks, stage {}", DTypeName(dtype), ranks, stage));
-        config = {stage, dtype};
-        EXPECT_EQ(RunOf(ranks, config), expected);
-        config.overlap_bytes = 512;
-        EXPECT_EQ(RunOf(ranks, config), expected) << "overlap";
-      }
-    }
+    ExpectSameBits(expected, config, /*overlap_bytes=*/512,
+                   [](int ranks, const Config& other) { return RunOf(ranks, other); });
     EXPECT_EQ(RunOf(2, {3, dtype}, /*save_after=*/4), expected) << "resumed";
   }
 }
@@ -253,19 +223,7 @@ TEST(StepGroups, StateMovesToAnotherTrainer) {
   EXPECT_EQ(digests[0][2], digests[0][0]);
 }
 
-// The error of a step, on rank 0.
-std::string ErrorOf(int ranks, const Config& config,
-                    const std::function<Status(Game& game, int rank)>& body) {
-  const auto results =
-      TryOnRanks<std::string>(ranks, [&](Communicator& host, std::string*) -> Status {
-        return OnDevice(config.on_device, host, [&](Communicator& communicator) -> Status {
-          Game game(config, communicator);
-          ZG_RETURN_IF_ERROR(game.status());
-          return body(game, communicator.rank());
-        });
-      });
-  return results.ok() ? "no error" : results.status().message();
-}
+constexpr auto& ErrorOf = ErrorOfRun<Game, Config>;
 
 Status StepOf(Game& game, const std::vector<std::string>& groups) {
   return game.trainer()

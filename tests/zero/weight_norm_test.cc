@@ -43,6 +43,14 @@ TEST(WeightNorm, IsItsFormula) {
   }
 }
 
+TEST(WeightNorm, OfADimThatIsNot) {
+  nn::Linear layer(nullptr, "layer", kIn, kOut);
+  nn::weight_norm(layer, 2);
+  Graph graph("g");
+  graph.eval("run", [&](Inputs& in) { return layer(in.f32("x", {1, kIn})); });
+  EXPECT_THAT(graph.status().message(), HasSubstr("weight_norm: got dim 2 for a weight [4,6]"));
+}
+
 struct Model : nn::Module {
   nn::Conv1d conv{this, "conv", kIn, kOut, 3};
   nn::Linear spectral{this, "spectral", kOut, kIn};
