@@ -1,5 +1,7 @@
 #include "framework/nn/conditions.h"
 
+#include <limits>
+
 #include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
 
@@ -51,6 +53,10 @@ Var isnan(Var x) {
   const nn::Trace::Function called("isnan");
   return not_equal(x, x);
 }
+Var isinf(Var x) {
+  const nn::Trace::Function called("isinf");
+  return equal(abs(x), std::numeric_limits<double>::infinity());
+}
 Var isfinite(Var x) {
   const nn::Trace::Function called("isfinite");
   return equal(x - x, 0.0);
@@ -67,6 +73,15 @@ Var where(Var condition, double a, Var b) {
 }
 Var masked_fill(Var x, Var mask, double value) {
   return nn::append("masked_fill", {x, mask}, {{"value", value}});
+}
+
+Var nan_to_num(Var x, double nan, double positive_infinity, double negative_infinity) {
+  const nn::Trace::Function called("nan_to_num");
+  const Var is_positive = equal(x, std::numeric_limits<double>::infinity());
+  const Var is_negative = equal(x, -std::numeric_limits<double>::infinity());
+  const Var bounded =
+      where(is_positive, positive_infinity, where(is_negative, negative_infinity, x));
+  return where(isnan(x), nan, bounded);
 }
 
 Var to(Var x, DType dtype) {

@@ -42,6 +42,7 @@ inline Var operator|(Var a, Var b) { return logical_or(a, b); }
 inline Var operator!(Var x) { return logical_not(x); }
 
 Var isnan(Var x);
+Var isinf(Var x);
 Var isfinite(Var x);
 
 // a where the condition holds, else b; the gradient goes to the chosen operand.
@@ -50,6 +51,10 @@ Var where(Var condition, Var a, double b);
 Var where(Var condition, double a, Var b);
 // `value` where the mask holds, else x.
 Var masked_fill(Var x, Var mask, double value);
+
+// x with numbers in place of NaN and the infinities, which have no gradient (PyTorch's defaults for the
+// latter are the largest numbers).
+Var nan_to_num(Var x, double nan, double positive_infinity, double negative_infinity);
 
 // x converted to `dtype`: f32, bf16, f16, i64 (rounded towards 0) or bool (whether it is not 0).
 // The gradient passes between floating-point dtypes. The compute dtype of mixed precision is chosen

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace zg::nn {
 
@@ -47,10 +48,28 @@ StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims) {
   return result;
 }
 
+Var RowsAlong(Var x, int64_t dim) {
+  return reshape(transpose(x, 0, dim), {x.dim(dim), x.shape().num_elements() / x.dim(dim)});
+}
+
+Var FromRows(Var rows, const Shape& shape, int64_t dim) {
+  Dims in_front = shape.dims();
+  std::swap(in_front[0], in_front[static_cast<size_t>(dim)]);
+  return transpose(reshape(rows, in_front), 0, dim);
+}
+
 Var PerChannel(Var value, int num_dims) {
   Dims shape(num_dims - 1, 1);
   shape[0] = value.dim(0);
   return reshape(value, shape);
+}
+
+Status CheckVector(std::string_view function, Var x, Var index) {
+  ZG_RETURN_IF_ERROR(
+      Trace::Of(function).CheckUsable(index).WithContext(fmt::format("{}: index", function)));
+  if (index.shape().num_dims() == 1) return Status::Ok();
+  return InvalidArgument("{}: got the index %{} {}, expected a vector", Caller(function, x),
+                         index.value()->name, index.value()->type.ToString());
 }
 
 }  // namespace zg::nn

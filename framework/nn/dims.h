@@ -21,6 +21,13 @@ StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
 // Returns distinct dims in ascending order; an empty list means all dims of x.
 StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims);
 
+// Error unless an operand of a function of x, an index, can be used, and is a vector.
+Status CheckVector(std::string_view function, Var x, Var index);
+
+// x as a matrix whose rows are the elements along a dim, and such rows as a tensor of the shape.
+Var RowsAlong(Var x, int64_t dim);
+Var FromRows(Var rows, const Shape& shape, int64_t dim);
+
 // A value for each channel, (C), with dims of size 1 for a tensor (B, C, ...) of so many dims.
 Var PerChannel(Var value, int num_dims);
 

@@ -58,6 +58,61 @@ Var atanh(Var x) {
   return (log1p(x) - log1p(-x)) * 0.5;
 }
 
+Var ndtr(Var x) {
+  const nn::Trace::Function called("ndtr");
+  return erfc(x * -0.70710678118654752) * 0.5;
+}
+
+Var log_ndtr(Var x) {
+  const nn::Trace::Function called("log_ndtr");
+  // On each side the other formula gets 0, so that its result is finite.
+  const Var below = minimum(x, zeros_like(x)) * -0.70710678118654752;
+  const Var above = maximum(x, zeros_like(x)) * 0.70710678118654752;
+  const Var of_below = log(erfcx(below) * 0.5) - square(below);
+  return where(x < 0.0, of_below, log1p(erfc(above) * -0.5));
+}
+
+Var logit(Var x) {
+  const nn::Trace::Function called("logit");
+  return log(x / (1.0 - x));
+}
+
+Var xlogy(Var x, Var y) {
+  const nn::Trace::Function called("xlogy");
+  const Var is_zero = equal(x, 0.0);
+  return where(is_zero, 0.0, x * log(where(is_zero, 1.0, y)));
+}
+
+Var sinc(Var x) {
+  const nn::Trace::Function called("sinc");
+  const Var is_zero = equal(x, 0.0);
+  const Var angle = where(is_zero, 1.0, x) * 3.141592653589793;
+  return where(is_zero, 1.0, sin(angle) / angle);
+}
+
+Var hypot(Var a, Var b) {
+  const nn::Trace::Function called("hypot");
+  // Relative to the larger one, so that the squares are finite.
+  const Var larger = stop_gradient(maximum(abs(a), abs(b)));
+  const Var unit = where(equal(larger, 0.0), 1.0, larger);
+  return unit * sqrt(square(a / unit) + square(b / unit));
+}
+
+Var frac(Var x) {
+  const nn::Trace::Function called("frac");
+  return x - trunc(x);
+}
+
+Var remainder(Var a, Var b) {
+  const nn::Trace::Function called("remainder");
+  return a - b * floor(a / b);
+}
+
+Var fmod(Var a, Var b) {
+  const nn::Trace::Function called("fmod");
+  return a - b * trunc(a / b);
+}
+
 Var exp2(Var x) {
   const nn::Trace::Function called("exp2");
   return pow(full_like(x, 2.0), x);

@@ -21,6 +21,29 @@ Var asinh(Var x);  // |x| < 10^19
 Var acosh(Var x);  // 1 <= x < 10^19
 Var atanh(Var x);  // |x| < 1
 
+// 1 - erf(x), e^(x^2) times that, and the function whose erf is x, for |x| < 1.
+inline Var erfc(Var x) { return nn::append("erfc", {x}); }
+inline Var erfcx(Var x) { return nn::append("erfcx", {x}); }  // torch.special.erfcx
+inline Var erfinv(Var x) { return nn::append("erfinv", {x}); }
+// How much of the standard normal distribution is below x, and its logarithm (torch.special).
+Var ndtr(Var x);
+Var log_ndtr(Var x);
+
+// ln |gamma(x)| and its derivatives; that of the last one is missing (torch.polygamma(1, x)).
+inline Var lgamma(Var x) { return nn::append("lgamma", {x}); }
+inline Var digamma(Var x) { return nn::append("digamma", {x}); }
+inline Var trigamma(Var x) { return nn::append("trigamma", {x}); }
+
+Var logit(Var x);         // ln(x / (1 - x)), 0 < x < 1
+Var xlogy(Var x, Var y);  // x ln(y), and 0 where x is 0
+Var sinc(Var x);          // sin(pi x) / (pi x), 1 at 0
+Var hypot(Var a, Var b);  // sqrt(a^2 + b^2); at (0, 0) it has no gradient
+Var frac(Var x);          // x - trunc(x)
+// a - b floor(a / b), which has the sign of b, and a - b trunc(a / b), that of a; rounded (PyTorch's are
+// exact). Of i64 by a constant: functions.h.
+Var remainder(Var a, Var b);
+Var fmod(Var a, Var b);
+
 Var exp2(Var x);
 Var log2(Var x);
 Var log10(Var x);

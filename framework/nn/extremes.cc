@@ -8,6 +8,7 @@
 #include "framework/nn/dims.h"
 #include "framework/nn/elementary.h"
 #include "framework/nn/functions.h"
+#include "framework/nn/indexing.h"
 #include "framework/nn/reductions.h"
 
 namespace zg {
@@ -64,6 +65,18 @@ Var WhereIs(const char* function, Var x, int64_t dim, bool keep_dims, bool large
   });
 }
 
+TopK SoFar(const char* function, Var x, int64_t dim, bool largest) {
+  TopK result;
+  nn::Checked(function, x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf(function, x, dim));
+    const Var ordered = stop_gradient(largest ? x : -x);
+    result.indices = nn::append("cumulative_argmax", {ordered}, {{"dim", own}});
+    result.values = gather(x, own, result.indices);
+    return result.values;
+  });
+  return result;
+}
+
 Var ElementAt(Var x, int64_t dim, int64_t index, bool keep_dims) {
   return keep_dims ? slice(x, dim, index, index + 1) : select(x, dim, index);
 }
@@ -103,6 +116,10 @@ TopK sort(Var x, int64_t dim, bool descending) {
   });
   return result;
 }
+
+TopK cummax(Var x, int64_t dim) { return SoFar("cummax", x, dim, /*largest=*/true); }
+TopK cummin(Var x, int64_t dim) { return SoFar("cummin", x, dim, /*largest=*/false); }
+
 Var quantile(Var x, double q, int64_t dim, bool keep_dims) {
   return nn::Checked("quantile", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("quantile", x, dim));
@@ -151,6 +168,13 @@ Var logsumexp(Var x, const Dims& dims, bool keep_dims) {
     const Var shift = where(isfinite(largest), largest, 0.0);
     const Var y = log(sum(exp(x - shift), own, /*keep_dims=*/true)) + shift;
     return keep_dims ? y : reshape(y, WithoutOrOne(x, own, false));
+  });
+}
+
+Var logcumsumexp(Var x, int64_t dim) {
+  return nn::Checked("logcumsumexp", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("logcumsumexp", x, dim));
+    return nn::append("logcumsumexp", {x}, {{"dim", own}});
   });
 }
 

@@ -32,6 +32,10 @@ TopK top_k(Var x, int64_t k, int64_t dim = -1, bool largest = true);
 TopK sort(Var x, int64_t dim = -1, bool descending = false);
 Var argsort(Var x, int64_t dim = -1, bool descending = false);
 
+// The largest or smallest element so far along one dim, and its i64 index.
+TopK cummax(Var x, int64_t dim);
+TopK cummin(Var x, int64_t dim);
+
 // The element at q of the way through the sorted ones along one dim, between two of them by linear
 // interpolation; 0 <= q <= 1. The median is the lower of two middle elements, as PyTorch's is.
 Var quantile(Var x, double q, int64_t dim, bool keep_dims = false);
@@ -43,6 +47,9 @@ Var all(Var x, const Dims& dims = {}, bool keep_dims = false);
 
 // ln(sum of e^x); stable, because it is computed relative to the largest element.
 Var logsumexp(Var x, const Dims& dims, bool keep_dims = false);
+
+// The same of the elements so far along one dim.
+Var logcumsumexp(Var x, int64_t dim);
 
 // (sum of |x|^p)^(1/p); for an infinite p the largest or the smallest |x|, for 0 the number of
 // elements that are not 0 (torch.linalg.vector_norm).

@@ -30,27 +30,6 @@ Var Triangle(const char* function, Var x, int64_t diagonal, bool lower) {
   });
 }
 
-// The dims of a shape, with `dim` swapped to the front.
-Dims InFront(const Shape& shape, int64_t dim) {
-  Dims dims = shape.dims();
-  std::swap(dims[0], dims[static_cast<size_t>(dim)]);
-  return dims;
-}
-
-// x as a matrix, whose rows are the elements along the dim.
-Var RowsOf(Var x, int64_t dim) {
-  return reshape(transpose(x, 0, dim), {x.dim(dim), x.shape().num_elements() / x.dim(dim)});
-}
-
-// An error unless the index can be used, and is a vector.
-Status CheckVector(const char* function, const Var& x, const Var& index) {
-  ZG_RETURN_IF_ERROR(
-      nn::Trace::Of(function).CheckUsable(index).WithContext(fmt::format("{}: index", function)));
-  if (index.shape().num_dims() == 1) return Status::Ok();
-  return InvalidArgument("{}: got the index %{} {}, expected a vector", Caller(function, x),
-                         index.value()->name, index.value()->type.ToString());
-}
-
 }  // namespace
 
 Var arange(int64_t count, int64_t start, int64_t step) {
@@ -87,61 +66,16 @@ Var gather(Var x, int64_t dim, Var index) {
 
 Var index_select(Var x, int64_t dim, Var index) {
   return Checked("index_select", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckVector("index_select", x, index));
+    ZG_RETURN_IF_ERROR(nn::CheckVector("index_select", x, index));
     ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("index_select", x, dim));
-    Dims dims = InFront(x.shape(), own);
-    dims[0] = index.dim(0);
-    return transpose(reshape(embedding(index, RowsOf(x, own)), dims), 0, own);
+    Shape shape = x.shape();
+    shape.set_dim(static_cast<int>(own), index.dim(0));
+    return nn::FromRows(embedding(index, nn::RowsAlong(x, own)), shape, own);
   });
 }
 
-Var scatter_add(Var x, int64_t dim, Var index, Var source) {
-  return Checked("scatter_add", x, [&]() -> StatusOr<Var> {
-    const nn::Trace& trace = nn::Trace::Of("scatter_add");
-    ZG_RETURN_IF_ERROR(trace.CheckUsable(index).WithContext("scatter_add: index"));
-    ZG_RETURN_IF_ERROR(trace.CheckUsable(source).WithContext("scatter_add: source"));
-    ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("scatter_add", x, dim));
-    const int num_dims = x.shape().num_dims();
-    bool fits = index.shape().num_dims() == num_dims && source.shape().num_dims() == num_dims;
-    for (int other = 0; fits && other < num_dims; ++other) {
-      fits = index.dim(other) <= source.dim(other) &&
-             (other == own || index.dim(other) <= x.dim(other));
-    }
-    if (!fits) {
-      return InvalidArgument(
-          "{}: got an index {} and a source {}, expected as many dims as x's, and an index of at most "
-          "the source's size in each, and, but for dim {}, of at most x's",
-          Caller("scatter_add", x), index.value()->type.ToString(), source.value()->type.ToString(),
-          own);
-    }
-    for (int other = 0; other < num_dims; ++other) {
-      if (index.dim(other) < source.dim(other)) source = slice(source, other, 0, index.dim(other));
-    }
-    Var sums = nn::append("gather_grad", {source, index}, {{"dim", own}, {"size", x.dim(own)}});
-    for (int other = 0; other < num_dims; ++other) {
-      const int64_t missing = x.dim(other) - index.dim(other);
-      if (other != own && missing > 0) sums = pad(sums, other, 0, missing);
-    }
-    return x + sums;
-  });
-}
-
-Var index_add(Var x, int64_t dim, Var index, Var source) {
-  return Checked("index_add", x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckVector("index_add", x, index));
-    ZG_RETURN_IF_ERROR(
-        nn::Trace::Of("index_add").CheckUsable(source).WithContext("index_add: source"));
-    ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("index_add", x, dim));
-    Shape expected = x.shape();
-    expected.set_dim(static_cast<int>(own), index.dim(0));
-    if (source.shape() != expected) {
-      return InvalidArgument("{}: got a source of shape {}, expected {}", Caller("index_add", x),
-                             source.shape().ToString(), expected.ToString());
-    }
-    const Var sums =
-        nn::append("embedding_grad", {RowsOf(source, own), index}, {{"rows", x.dim(own)}});
-    return x + transpose(reshape(sums, InFront(x.shape(), own)), 0, own);
-  });
+Var searchsorted(Var sorted, Var values, bool right) {
+  return nn::append("searchsorted", {sorted, values}, {{"right", right}});
 }
 
 Var tril(Var x, int64_t diagonal) { return Triangle("tril", x, diagonal, /*lower=*/true); }

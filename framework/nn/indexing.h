@@ -1,7 +1,7 @@
-// Functions of Vars that select by position. Names and meaning are PyTorch's unless stated
-// otherwise; dims may be negative, counted from the end. Indices are of dtype i64; an index outside
-// of the dim ends the job. Gradients of an element that is read several times are summed in
-// ascending order of position.
+// Functions of Vars that select by position; scatter.h has those that write. Names and meaning are
+// PyTorch's unless stated otherwise; dims may be negative, counted from the end. Indices are of dtype
+// i64; an index outside of the dim ends the job. Gradients of an element that is read several times
+// are summed in ascending order of position.
 #pragma once
 
 #include "framework/nn/shapes.h"
@@ -24,15 +24,13 @@ Var gather(Var x, int64_t dim, Var index);
 // 0 it makes no copy of x.
 Var index_select(Var x, int64_t dim, Var index);
 
-// x, with y[.., index[.., i, ..], ..] += source[.., i, ..] along one dim, for all i in ascending order.
-// The index has as many dims as x, and in each at most as many elements as the source, and, but for
-// this dim, as x.
-Var scatter_add(Var x, int64_t dim, Var index, Var source);
-
-// x, to whose elements along one dim that a vector of indices names those of the source are added, in
-// the vector's order: messages of edges to their nodes, rows of tokens back from an expert. The source
-// has x's shape, with the vector's size along this dim.
-Var index_add(Var x, int64_t dim, Var index, Var source);
+// i64: how many elements of an ascending sequence are below each value, or with `right` not above it:
+// where it would be inserted. The sequences lie along the last dim, one for each of the values' leading
+// dims, or a vector for all. They have one dtype, floating-point or i64, and no gradient.
+Var searchsorted(Var sorted, Var values, bool right = false);
+inline Var bucketize(Var values, Var boundaries, bool right = false) {
+  return searchsorted(boundaries, values, right);
+}
 
 // Treats the last two dims as a matrix and sets the elements above (tril) or below (triu) the given
 // diagonal to 0; diagonal 0 is the main one, positive ones are above it.

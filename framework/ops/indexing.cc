@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"
+#include "framework/ops/index_rules.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -34,30 +35,9 @@ ir::OpDef Iota() {
   return op;
 }
 
-// Error unless `dim` is one of x's, and the index has x's shape except for that dim.
-Status CheckIndex(const ir::OpCall& call, const InputNames& names, bool same_along_dim) {
-  const Shape& x = call.inputs[0].shape;
-  const int64_t dim = call.attributes.Int("dim");
-  if (dim < 0 || dim >= x.num_dims()) {
-    return Rejected(call, names, fmt::format("got dim {}, expected one of its dims", dim));
-  }
-  if (call.inputs[1].dtype != DType::kI64) return Rejected(call, names, "index is not i64");
-  Shape like = call.inputs[1].shape;
-  if (like.num_dims() == x.num_dims() && !same_along_dim) {
-    like.set_dim(static_cast<int>(dim), x.dim(static_cast<int>(dim)));
-  }
-  if (like == x) return Status::Ok();
-  return Rejected(call, names,
-                  same_along_dim ? std::string("shapes differ")
-                                 : fmt::format("shapes differ in more than dim {}", dim));
-}
-
-Signatures OtherDimsSplit(const ir::OpCall& call, int64_t dim) {
-  Signatures signatures;
-  for (int other = 0; other < call.inputs[0].shape.num_dims(); ++other) {
-    if (other == dim) continue;
-    signatures.push_back({{Sbp::S(other), Sbp::S(other)}, {Sbp::S(other)}});
-  }
+// OtherDimsSplit, and terms of sums beside a whole index.
+Signatures OtherDimsSplitOrPartial(const ir::OpCall& call) {
+  Signatures signatures = OtherDimsSplit(call);
   if (IsFloat(call.inputs[0].dtype)) signatures.push_back({{P, B}, {P}});
   return signatures;
 }
@@ -72,12 +52,12 @@ ir::OpDef Gather() {
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"dim", int64_t{0}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckIndex(call, names, /*same_along_dim=*/false));
+    ZG_RETURN_IF_ERROR(CheckIndex(call, names, IndexSize::kAny));
     return Types{{call.inputs[0].dtype, call.inputs[1].shape}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int64_t dim = call.attributes.Int("dim");
-    Signatures signatures = OtherDimsSplit(call, dim);
+    Signatures signatures = OtherDimsSplitOrPartial(call);
     const Sbp split = Sbp::S(static_cast<int>(dim));
     signatures.push_back({{B, split}, {split}});
     return signatures;
@@ -105,7 +85,7 @@ ir::OpDef GatherGrad() {
   op.attributes = {{"dim", int64_t{0}, true}, {"size", int64_t{0}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"dy"}));
-    ZG_RETURN_IF_ERROR(CheckIndex(call, names, /*same_along_dim=*/true));
+    ZG_RETURN_IF_ERROR(CheckIndex(call, names, IndexSize::kSame));
     TensorType type = call.inputs[0];
     const int64_t size = call.attributes.Int("size");
     type.shape.set_dim(static_cast<int>(call.attributes.Int("dim")), size);
@@ -114,7 +94,7 @@ ir::OpDef GatherGrad() {
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int64_t dim = call.attributes.Int("dim");
-    Signatures signatures = OtherDimsSplit(call, dim);
+    Signatures signatures = OtherDimsSplitOrPartial(call);
     const Sbp split = Sbp::S(static_cast<int>(dim));
     signatures.push_back({{split, split}, {P}});
     return signatures;

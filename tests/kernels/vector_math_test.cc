@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "framework/kernels/math/elementwise_math.h"
+#include "tests/ops/special_reference.h"
 
 namespace zg {
 namespace {
@@ -89,6 +90,15 @@ TEST(ElementwiseMath, IsAccurate) {
       {"cos", elementwise::Cos, std::cos, -1048576, 1048576, 2.0, 1e-7},
       {"softplus", elementwise::Softplus, softplus, -87, 1e6, 3.0},
       {"erf", elementwise::Erf, std::erf, -1e6, 1e6, 4.0, 4e-7},
+      {"erfc", elementwise::Erfc, std::erfc, -1e6, 9.3, 6.0},
+      {"erfcx", elementwise::Erfcx, testing::Erfcx, -9.3, 1e6, 6.0},
+      {"erfinv", elementwise::Erfinv, testing::Erfinv, -0.99999994, 0.99999994, 6.0},
+      {"lgamma", elementwise::Lgamma, std::lgamma, 1e-37, 1e30, 6.0},
+      {"lgamma below 0", elementwise::Lgamma, std::lgamma, -30, -1e-37, 8.0, 2e-6},
+      {"digamma", elementwise::Digamma, testing::Digamma, 1e-37, 1e30, 7.0, 1e-6},
+      {"digamma below 0", elementwise::Digamma, testing::Digamma, -30, -1e-3, 16.0, 2e-6},
+      {"trigamma below 0", elementwise::Trigamma, testing::Trigamma, -30, -1e-3, 16.0},
+      {"trigamma", elementwise::Trigamma, testing::Trigamma, 1e-18, 1e30, 6.0},
       {"gelu_erf", elementwise::GeluErf, gelu, -10, 10, 4.0, 2e-6},
       {"power 2.5", [](float x) { return Pow(x, 2.5f); }, [](double x) { return std::pow(x, 2.5); },
        1e-15, 1e15, 0.51},
@@ -134,6 +144,25 @@ TEST(ElementwiseMath, AtTheEnds) {
   EXPECT_EQ(elementwise::FullLog(kInfinity), kInfinity);
   EXPECT_TRUE(std::isnan(elementwise::FullLog(-1.0f)));
   EXPECT_TRUE(std::isnan(elementwise::FullLog(-kInfinity)));
+  EXPECT_EQ(elementwise::Erfc(kInfinity), 0.0f);
+  EXPECT_EQ(elementwise::Erfc(-kInfinity), 2.0f);
+  EXPECT_EQ(elementwise::Erfcx(kInfinity), 0.0f);
+  EXPECT_EQ(elementwise::Erfcx(-10.0f), kInfinity);
+  EXPECT_EQ(elementwise::Erfinv(1.0f), kInfinity);
+  EXPECT_EQ(elementwise::Erfinv(-1.0f), -kInfinity);
+  EXPECT_TRUE(std::isnan(elementwise::Erfinv(1.5f)));
+  EXPECT_EQ(elementwise::Lgamma(0.0f), kInfinity);
+  EXPECT_EQ(elementwise::Lgamma(1.0f), 0.0f);
+  EXPECT_EQ(elementwise::Lgamma(2.0f), 0.0f);
+  EXPECT_EQ(elementwise::Lgamma(-3.0f), kInfinity);
+  EXPECT_EQ(elementwise::Lgamma(kInfinity), kInfinity);
+  EXPECT_EQ(elementwise::Digamma(0.0f), -kInfinity);
+  EXPECT_TRUE(std::isnan(elementwise::Digamma(-2.0f)));
+  EXPECT_EQ(elementwise::Trigamma(-2.0f), kInfinity);
+  for (const auto function : {elementwise::Erfc, elementwise::Erfcx, elementwise::Erfinv,
+                              elementwise::Lgamma, elementwise::Digamma, elementwise::Trigamma}) {
+    EXPECT_TRUE(std::isnan(function(kNaN)));
+  }
   EXPECT_EQ(elementwise::FullExpm1(kInfinity), kInfinity);
   EXPECT_EQ(elementwise::FullExpm1(89.0f), kInfinity);
   EXPECT_EQ(elementwise::FullExpm1(-kInfinity), -1.0f);

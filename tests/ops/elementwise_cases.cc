@@ -4,6 +4,7 @@
 #include "tests/ops/broadcast_reference.h"
 #include "tests/ops/gelu_reference.h"
 #include "tests/ops/op_case.h"
+#include "tests/ops/special_reference.h"
 
 namespace zg::testing {
 namespace {
@@ -36,6 +37,10 @@ void MoveFromSteps(ReferenceCall& call) {
 void MakeSomeInfinite(ReferenceCall& call) {
   std::vector<double>& x = call.inputs[0].values;
   for (size_t i = 0; i < x.size(); i += 3) x[i] = i % 2 == 0 ? INFINITY : NAN;
+}
+// Within 1/4, where erfinv is not much curved.
+void MakeFractions(ReferenceCall& call) {
+  for (double& x : call.inputs[0].values) x /= 4.0 * (1.0 + std::abs(x));
 }
 double Sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
@@ -174,6 +179,12 @@ const Op kOps[] = {
      1.0,
      {{"high", 0.0}},
      MoveBothFromZero},
+    {"erfc", 1, [](double x, double) { return std::erfc(x); }, 3.0},
+    {"erfcx", 1, [](double x, double) { return Erfcx(x); }, 1.0, {}, MakePositive},
+    {"erfinv", 1, [](double x, double) { return Erfinv(x); }, 3.0, {}, MakeFractions},
+    {"lgamma", 1, [](double x, double) { return std::lgamma(x); }, 3.0, {}, MakePositive},
+    {"digamma", 1, [](double x, double) { return Digamma(x); }, 3.0, {}, MakePositive},
+    {"trigamma", 1, [](double x, double) { return Trigamma(x); }, 3.0, {}, MakePositive},
     {"gelu_erf", 1, [](double x, double) { return x * NormalShare(x); }, 3.0},
     {"gelu_erf_grad", 2,
      [](double dy, double x) { return dy * (NormalShare(x) + x * NormalDensity(x)); }, 3.0},
@@ -297,6 +308,12 @@ FamilyCases ElementwiseCases() {
       {"sigmoid", {I64({2}, 5)}, {}, "sigmoid: x is not floating-point: x i64[2]"},
       {"softplus", {I64({2}, 5)}, {}, "softplus: x is not floating-point: x i64[2]"},
       {"erf", {I64({2}, 5)}, {}, "erf: x is not floating-point: x i64[2]"},
+      {"erfc", {I64({2}, 5)}, {}, "erfc: x is not floating-point: x i64[2]"},
+      {"erfcx", {I64({2}, 5)}, {}, "erfcx: x is not floating-point: x i64[2]"},
+      {"erfinv", {I64({2}, 5)}, {}, "erfinv: x is not floating-point: x i64[2]"},
+      {"lgamma", {I64({2}, 5)}, {}, "lgamma: x is not floating-point: x i64[2]"},
+      {"digamma", {I64({2}, 5)}, {}, "digamma: x is not floating-point: x i64[2]"},
+      {"trigamma", {I64({2}, 5)}, {}, "trigamma: x is not floating-point: x i64[2]"},
       {"gelu_erf", {I64({2}, 5)}, {}, "gelu_erf: x is not floating-point: x i64[2]"},
       {"shift", {F32({2})}, {}, "shift: attribute 'offset' is missing"},
       {"leaky_relu", {F32({2})}, {}, "leaky_relu: attribute 'slope' is missing"},

@@ -16,6 +16,8 @@ from typing import Callable, Dict, List, Tuple
 import torch
 import torch.nn.functional as F
 from composed_cases import COMPOSED_CASES
+from matrix_cases import MATRIX_CASES
+from scatter_cases import SCATTER_CASES
 from torch import Tensor
 
 torch.manual_seed(20)
@@ -328,6 +330,8 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "ctc_loss": ((3, 5, 4), lambda a, b: text_loss(b, "none", 0) + a.sum()),
     "ctc_loss_mean": ((3, 5, 4), lambda a, b: text_loss(b, "mean", 3) + a.sum()),
     **COMPOSED_CASES,
+    **SCATTER_CASES,
+    **MATRIX_CASES,
 }
 
 

@@ -1,6 +1,7 @@
 #include "tests/testing/random_domain.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace zg::testing {
 
@@ -12,7 +13,8 @@ ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x, const Nod
       op == "power" || (op == "power_grad" && index == 1) || (op == "pow" && index == 0);
   if (is_base) x = make("clamp_max", {x}, {{"high", 1.0}});
   if (is_base || (op == "pow" && index == 1)) x = make("clamp_min", {x}, {{"low", -1.0}});
-  if (is_base || is_one_of({"sqrt", "rsqrt", "log", "reciprocal"}) ||
+  if (is_base ||
+      is_one_of({"sqrt", "rsqrt", "log", "reciprocal", "lgamma", "digamma", "trigamma"}) ||
       (op == "divide" && index == 1)) {
     return make("shift", {make("square", {x}, {})}, {{"offset", 0.5}});
   }
@@ -23,6 +25,19 @@ ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x, const Nod
   if (is_one_of({"floor", "round"})) {                      // to [8.125, 8.375]
     return make("shift", {make("scale", {make("tanh", {x}, {})}, {{"factor", 0.125}})},
                 {{"offset", 8.25}});
+  }
+  if (op == "erfinv") return make("scale", {make("tanh", {x}, {})}, {{"factor", 0.75}});
+  if (op == "erfcx") return make("clamp_min", {x}, {{"low", -1.0}});
+  const bool is_matrix = is_one_of({"inverse", "slogdet", "cholesky"}) ||
+                         (index == 0 && is_one_of({"solve", "solve_triangular"}));
+  if (is_matrix) {  // its diagonal outweighs the rest
+    const int64_t n = x->type.shape.dim(-1);
+    ir::Value* const columns = make("iota", {}, {{"size", n}});
+    ir::Value* const rows = make("reshape", {columns}, {{"dims", std::vector<int64_t>{n, 1}}});
+    return make("masked_fill",
+                {make("scale", {make("tanh", {x}, {})}, {{"factor", 0.125}}),
+                 make("equal", {columns, rows}, {})},
+                {{"value", 2.0}});
   }
   if (op == "log1p") return make("square", {x}, {});
   const bool is_exponent =

@@ -26,7 +26,8 @@ using Json = nlohmann::json;
 constexpr double kTolerance = 4e-6;
 
 const Function& FunctionNamed(const std::string& name) {
-  for (const auto* functions : {&ImageFunctions(), &ModuleFunctions()}) {
+  for (const auto* functions :
+       {&ImageFunctions(), &ModuleFunctions(), &ScatterFunctions(), &MatrixFunctions()}) {
     const auto found = functions->find(name);
     if (found != functions->end()) return found->second;
   }

@@ -14,5 +14,7 @@ using Function = std::function<Var(Var a, Var b)>;
 const std::map<std::string, Function>& TensorFunctions();
 const std::map<std::string, Function>& ImageFunctions();  // and of signals and volumes
 const std::map<std::string, Function>& ModuleFunctions();
+const std::map<std::string, Function>& ScatterFunctions();  // and searches, running results
+const std::map<std::string, Function>& MatrixFunctions();   // and special functions
 
 }  // namespace zg

@@ -1,8 +1,6 @@
-#include <fmt/format.h>
-
 #include <string>
 
-#include "framework/kernels/cuda/fault.cuh"
+#include "framework/kernels/cuda/index_fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/dim_view.h"
 
@@ -36,11 +34,6 @@ class Iota : public Kernel {
   const int64_t start_;
   const int64_t step_;
 };
-
-std::string IndexOutOfRange(const char* op, const DeviceFault& fault) {
-  return fmt::format("{}: an index is {}, the dim has elements 0 to {}", op, fault.got,
-                     fault.limit - 1);
-}
 
 template <typename T>
 struct GatherBody {
@@ -88,7 +81,7 @@ class Gather : public Kernel {
   }
 
   std::string FaultText(const DeviceFault& fault) const override {
-    return IndexOutOfRange("gather", fault);
+    return IndexFaultText("gather", fault);
   }
 
  private:
@@ -147,7 +140,7 @@ class GatherGrad : public Kernel {
   }
 
   std::string FaultText(const DeviceFault& fault) const override {
-    return IndexOutOfRange("gather_grad", fault);
+    return IndexFaultText("gather_grad", fault);
   }
 
  private:
