@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "framework/base/check.h"
@@ -18,14 +20,20 @@
 namespace zg::zero {
 namespace {
 
-// The training inputs of one micro-batch, in the order in which they are used: "x: i64[8,256],
-// y: i64[8,256]".
-std::string InputsText(const ir::Graph& compiled) {
-  std::string text;
+// The training inputs of one micro-batch that are used, in the order in which the model declares them,
+// which no setting changes: "x: i64[8,256], y: i64[8,256]".
+std::string InputsText(const ir::Graph& traced, const ir::Graph& compiled) {
+  std::map<std::string, std::string> types;
   for (const ir::Node* node : compiled.section(ir::SectionKind::kForward)->nodes) {
     if (node->op->traits.kind != ir::OpKind::kInput) continue;
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", node->attributes.String("name"),
-                        compiled.LocalType(*node->outputs[0]).ToString());
+    types[node->attributes.String("name")] = compiled.LocalType(*node->outputs[0]).ToString();
+  }
+  std::string text;
+  for (const ir::Node* node : traced.section(ir::SectionKind::kForward)->nodes) {
+    if (node->op->traits.kind != ir::OpKind::kInput) continue;
+    const auto used = types.find(node->attributes.String("name"));
+    if (used == types.end()) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", used->first, used->second);
   }
   return text;
 }
@@ -100,7 +108,7 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   program.graph.set_mesh(mesh);
   program.graph.set_micro_batches(program.options.micro_batches);
   ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program, phase));
-  if (update.has_value()) program.settings["inputs"] = InputsText(program.graph);
+  if (update.has_value()) program.settings["inputs"] = InputsText(graph.ir(), program.graph);
   return program;
 }
 

@@ -28,7 +28,7 @@ std::string Status::ToString() const {
 }
 
 Status Status::WithContext(std::string_view context) const {
-  if (ok()) return *this;
+  if (ok() || context.empty()) return *this;
   return Status(code_, fmt::format("{}: {}", context, message_));
 }
 

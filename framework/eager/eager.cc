@@ -50,4 +50,10 @@ void Eager::step(const optim::Optimizer& optimizer, double lr_factor) {
 
 void Eager::zero_grad() { session_->ZeroGradients(); }
 
+NoGrad::NoGrad(Eager& eager) : session_(eager.session_), kept_history_(session_->keeps_history()) {
+  session_->set_keeps_history(false);
+}
+
+NoGrad::~NoGrad() { session_->set_keeps_history(kept_history_); }
+
 }  // namespace zg

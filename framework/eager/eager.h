@@ -13,7 +13,7 @@
 //
 // Parameters and buffers begin with the values that a Trainer with the same seed would give them;
 // all calls share them, until the Eager is destroyed. Values are kept as long as a Tensor needs
-// them, or a result that was computed from them and may be differentiated.
+// them, or a result that was computed from them and may be differentiated (NoGrad).
 //
 // Nothing throws: an error, such as shapes that do not fit, ends the process with its message, which
 // names the module.
@@ -67,7 +67,26 @@ class Eager {
   void zero_grad();
 
  private:
+  friend class NoGrad;
+
   std::shared_ptr<eager::Session> session_;
+};
+
+// While one exists, results of functions keep nothing that they were computed from, so that a long
+// computation, such as a loop that samples from a model, needs no more memory than its last values.
+// They have no gradient.
+//
+//   const zg::NoGrad no_grad(eager);
+class NoGrad {
+ public:
+  explicit NoGrad(Eager& eager);
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  const std::shared_ptr<eager::Session> session_;
+  const bool kept_history_;
 };
 
 }  // namespace zg

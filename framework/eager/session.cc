@@ -112,6 +112,15 @@ Status Session::Run(ir::Node* node) {
   }
 }
 
+void Session::HasRun(ir::Node* node) {
+  if (keeps_history_ || node->inputs.empty()) return;
+  const std::vector<ir::Value*> inputs = node->inputs;
+  graph_.DropInputs(node);
+  std::vector<ir::Node*> producers;
+  for (const ir::Value* input : inputs) producers.push_back(input->producer);
+  EraseUnused(std::move(producers));
+}
+
 Status Session::RunKernel(const ir::Node& node) {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -201,11 +210,10 @@ void Session::Release(ir::Value* value) {
   const auto found = num_handles_.find(value);
   if (--found->second > 0) return;
   num_handles_.erase(found);
-  EraseUnused(value->producer);
+  EraseUnused({value->producer});
 }
 
-void Session::EraseUnused(ir::Node* node) {
-  std::vector<ir::Node*> candidates = {node};
+void Session::EraseUnused(std::vector<ir::Node*> candidates) {
   std::unordered_set<const ir::Node*> erased;  // some candidates occur several times
   std::vector<Var> dead;                       // gradients, whose handles are released when
                                                // everything else is done

@@ -34,6 +34,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
 
   // nn::NodeRunner
   Status Run(ir::Node* node) override;
+  void HasRun(ir::Node* node) override;
   std::shared_ptr<const void> Hold(ir::Value* value) override;
   ir::Value* ForEval(ir::Value* variable) override;
   void Fail(const Status& status) override;  // ends the process
@@ -47,6 +48,9 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   void ZeroGradients();
   Status Step(const optim::Optimizer& optimizer, double lr_factor);
   void set_training(bool training) { trace_->set_training(training); }
+  // Whether results of functions keep what they were computed from, for gradients.
+  bool keeps_history() const { return keeps_history_; }
+  void set_keeps_history(bool keeps) { keeps_history_ = keeps; }
 
   // The session of an eager value; null for a value that is being traced.
   static std::shared_ptr<Session> Of(const Var& var);
@@ -79,8 +83,8 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   // once.
   Status RunAll(const std::vector<ir::Node*>& nodes,
                 const std::unordered_set<const ir::Value*>& kept);
-  void Release(ir::Value* value);  // one handle less
-  void EraseUnused(ir::Node* node);
+  void Release(ir::Value* value);                       // one handle less
+  void EraseUnused(std::vector<ir::Node*> candidates);  // and what only they used
   bool IsUsed(const ir::Value* value) const;
   Status CheckIsCurrent(const std::vector<ir::Node*>& nodes) const;
   Status Accumulate(const ir::Value* leaf, ir::Value* gradient);
@@ -103,6 +107,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   std::optional<nn::Trace> trace_;
   std::optional<Weights> initial_values_;
   StepContext context_;
+  bool keeps_history_ = true;
   std::unordered_map<const ir::Value*, Memory> memory_;
   std::unordered_map<const ir::Value*, int> num_handles_;
   std::unordered_set<const ir::Value*> leaves_;  // that require a gradient, beside parameters

@@ -159,7 +159,7 @@ Status Session::AddNextValue(ir::Node* node) {
     for (int64_t i = 0; i < count; ++i) values.sum[i] += data[i];
   }
   graph_.Erase(node);
-  EraseUnused(next->producer);
+  EraseUnused({next->producer});
   return Status::Ok();
 }
 

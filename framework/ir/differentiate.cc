@@ -56,8 +56,9 @@ class Differentiation {
     builder_.set_scope(node.scope);
     if (node.op->gradient == nullptr) {
       return InvalidArgument(
-          "{}: {} %{} has no gradient ({}) but lies between a parameter and the loss", node.scope,
-          node.op->name, node.outputs[0]->name, node.op->not_differentiable);
+          "{}{}{} %{} has no gradient ({}) but lies between a parameter and the loss", node.scope,
+          node.scope.empty() ? "" : ": ", node.op->name, node.outputs[0]->name,
+          node.op->not_differentiable);
     }
     GradientContext context(node, &builder_, std::move(output_gradients), needed);
     ZG_RETURN_IF_ERROR(node.op->gradient(context));

@@ -1,6 +1,7 @@
 #include "framework/ir/graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "framework/base/check.h"
@@ -14,6 +15,13 @@ void RemoveOne(std::vector<T>* items, const T& item) {
   const auto found = std::find(items->begin(), items->end(), item);
   ZG_CHECK(found != items->end(), "graph links are inconsistent");
   items->erase(found);
+}
+
+// Most nodes that are erased one by one were appended last.
+void RemoveLast(std::vector<Node*>* nodes, Node* node) {
+  const auto found = std::find(nodes->rbegin(), nodes->rend(), node);
+  ZG_CHECK(found != nodes->rend(), "graph links are inconsistent");
+  nodes->erase(std::next(found).base());
 }
 
 }  // namespace
@@ -217,6 +225,11 @@ void Graph::ReplaceInput(Node* node, int index, Value* value) {
   value->users.push_back(node);
 }
 
+void Graph::DropInputs(Node* node) {
+  for (Value* input : node->inputs) RemoveOne(&input->users, node);
+  node->inputs.clear();
+}
+
 void Graph::ReplaceAllUses(Value* from, Value* to) {
   const std::vector<Node*> users = from->users;
   for (Node* user : users) {
@@ -241,7 +254,7 @@ void Graph::Erase(Node* node) {
     values_by_name_.erase(output->name);
   }
   for (Value* input : node->inputs) RemoveOne(&input->users, node);
-  RemoveOne(&node->section->nodes, node);
+  RemoveLast(&node->section->nodes, node);
   // Moves the last element into the gap, because the graph of a large model has many elements.
   const auto erase_owned = [](auto* owners, size_t index) {
     std::swap((*owners)[index], owners->back());

@@ -19,6 +19,9 @@ struct JobOptions {
   std::string device = "cpu";
   int threads = 1;                 // per rank
   std::string log_level = "info";  // one of LogLevels()
+  // What the flags give, over these defaults for their help. A program's own settings go into
+  // graph.config(), which flags override; `graph.config() = job.options().compile` makes these defaults
+  // the program's.
   CompileOptions compile;
   int64_t steps = 100;
   int64_t batch = 8;  // samples per micro-batch

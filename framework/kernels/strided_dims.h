@@ -40,6 +40,13 @@ struct StridedDims {
     sizes[dim] = continues ? sizes[dim] * size : size;
     for (int i = 0; i < kOperands; ++i) strides[i][dim] = steps[i];
   }
+  // One operand alone, whose dims are merged where it is contiguous.
+  StridedDims<1> Of(int operand) const {
+    StridedDims<1> own;
+    for (int dim = 0; dim < num_dims; ++dim) own.Add(sizes[dim], {strides[operand][dim]});
+    own.Finish();
+    return own;
+  }
   void Finish() {
     if (num_dims > 0) return;
     num_dims = 1;

@@ -43,6 +43,18 @@ StatusOr<Var> WithSeenPairs(Var q, Var k, Var v, AttentionOptions options) {
   return reshape(masked_fill(heads, transpose(sees_none, 1, 2), 0.0), y.shape().dims());
 }
 
+// The shape of a bias that is the same for all queries or all keys, when it lists them; {} if it does.
+Dims BiasDims(Var q, Var k, Var bias) {
+  if (bias.empty() || bias.shape().num_dims() != 4 || q.shape().num_dims() != 3 ||
+      k.shape().num_dims() != 3) {
+    return {};
+  }
+  Dims dims = bias.shape().dims();
+  if (dims[2] == 1) dims[2] = q.dim(1);
+  if (dims[3] == 1) dims[3] = k.dim(1);
+  return dims == bias.shape().dims() ? Dims() : dims;
+}
+
 // Attends to the keys and values of earlier runs as well.
 Var DecodedAttention(nn::Decoding& decoding, Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
@@ -79,6 +91,11 @@ Var attention(Var qkv, int64_t heads, bool causal) {
 
 Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
+  if (const Dims dims = BiasDims(q, k, options.bias); !dims.empty()) {
+    AttentionOptions whole = options;
+    whole.bias = expand(options.bias, dims);
+    return attention(q, k, v, whole);
+  }
   if (!options.mask.empty() && options.mask.dtype() == DType::kBool) {
     return nn::Checked("attention", q, [&] { return WithKeyMask(q, k, v, options); });
   }

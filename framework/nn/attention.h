@@ -23,7 +23,8 @@ struct AttentionOptions {
   // hidden (the opposite of PyTorch's key_padding_mask). A query that sees no key gets 0.
   Var mask = {};
   // Added to the scaled scores: (1 or B, 1 or heads, Tq, Tk), in the dtype of q. Differentiable. Or
-  // bool of that shape, like PyTorch's attn_mask: false where a query does not see a key.
+  // bool of that shape, like PyTorch's attn_mask: false where a query does not see a key. 1 for Tq or
+  // Tk repeats it (a copy).
   Var bias = {};
   // Probability with which attention weights are dropped in training; the others are divided by 1 -
   // dropout.

@@ -38,8 +38,8 @@ Status BatchNorm::Check(Var x) const {
 }
 
 Var BatchNorm::Train(Var x) {
-  const Var gamma = weight;  // before bias: C++ leaves the order of arguments open
-  const BatchNormed normed = batch_norm(x, gamma, bias, options_.epsilon);
+  const Var gamma = Gamma();  // before beta: C++ leaves the order of arguments open
+  const BatchNormed normed = batch_norm(x, gamma, Beta(), options_.epsilon);
   if (normed.y.empty()) return normed.y;
   const double momentum = options_.momentum;
   const double count = static_cast<double>(x.shape().num_elements() / channels_);
@@ -53,8 +53,8 @@ Var BatchNorm::Train(Var x) {
 
 Var BatchNorm::Eval(Var x) {
   const int num_dims = x.shape().num_dims();
-  const Var gamma = weight;
-  const Var beta = bias;
+  const Var gamma = Gamma();
+  const Var beta = Beta();
   const Var mean = running_mean;
   const Var factor = gamma * rsqrt(running_var + options_.epsilon);
   return (x - PerChannel(mean, num_dims)) * PerChannel(factor, num_dims) +

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "framework/nn/buffer.h"
+#include "framework/nn/constants.h"
 #include "framework/nn/module.h"
 #include "framework/nn/parameter.h"
 
@@ -18,6 +19,7 @@ namespace zg::nn {
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;
+  bool affine = true;  // false: it does not scale and shift, and has no use for weight and bias
 };
 
 class BatchNorm : public Module {
@@ -38,6 +40,8 @@ class BatchNorm : public Module {
   Status Check(Var x) const;
   Var Train(Var x);
   Var Eval(Var x);
+  Var Gamma() const { return options_.affine ? Var(weight) : ones({channels_}); }
+  Var Beta() const { return options_.affine ? Var(bias) : zeros({channels_}); }
 
   int64_t channels_;
   int min_dims_;

@@ -24,8 +24,8 @@ class Buffer : public Variable {
 
   // Sets the buffer's value after the step to `next`, which has its shape. If `next` differs from
   // micro-batch to micro-batch, the value is the mean over the step's micro-batches, summed in
-  // their order. Until then the buffer reads as before. May be called only in the function of
-  // Graph::train, and only once in it.
+  // their order. So is that of several calls, such as those of a module that sees two views of a
+  // batch. Until then the buffer reads as before. May be called only in the function of Graph::train.
   void update(Var next) const;
 };
 

@@ -41,6 +41,13 @@ inline Var operator&(Var a, Var b) { return logical_and(a, b); }
 inline Var operator|(Var a, Var b) { return logical_or(a, b); }
 inline Var operator!(Var x) { return logical_not(x); }
 
+namespace nn {  // as those of var.h
+using zg::operator<;
+using zg::operator<=;
+using zg::operator>;
+using zg::operator>=;
+}  // namespace nn
+
 Var isnan(Var x);
 Var isinf(Var x);
 Var isfinite(Var x);

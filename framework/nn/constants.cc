@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
@@ -13,6 +15,11 @@ namespace zg {
 namespace {
 
 Var Scalar(double value) { return nn::append("constant", {}, {{"value", value}}); }
+
+Var Literal(DType dtype, const Dims& shape, std::vector<int64_t> numbers) {
+  return nn::append("literal", {},
+                    {{"dtype", dtype}, {"shape", Shape(shape)}, {"numbers", std::move(numbers)}});
+}
 
 Var Full(const char* function, const Dims& shape, double value, DType dtype) {
   const nn::Trace::Function called(function);
@@ -31,6 +38,22 @@ Var FullLike(const char* function, Var x, double value) {
 }
 
 }  // namespace
+
+Var constant(const Dims& shape, const std::vector<float>& numbers) {
+  std::vector<int64_t> bits;
+  for (const float number : numbers) {
+    uint32_t own;
+    std::memcpy(&own, &number, sizeof(own));
+    bits.push_back(own);
+  }
+  const nn::Trace::Function called("constant");
+  return Literal(DType::kF32, shape, std::move(bits));
+}
+
+Var constant(const Dims& shape, const std::vector<int64_t>& numbers) {
+  const nn::Trace::Function called("constant");
+  return Literal(DType::kI64, shape, numbers);
+}
 
 Var eye(int64_t size) {
   const nn::Trace::Function called("eye");

@@ -13,6 +13,11 @@ Var full(const Dims& shape, double value, DType dtype = DType::kF32);
 Var zeros(const Dims& shape, DType dtype = DType::kF32);
 Var ones(const Dims& shape, DType dtype = DType::kF32);
 
+// These numbers, row-major: index tables, anchors, weights of classes. They are part of the program,
+// not of checkpoints; a table of many thousand numbers is better fed as an input with Sbp::B().
+Var constant(const Dims& shape, const std::vector<float>& numbers);
+Var constant(const Dims& shape, const std::vector<int64_t>& numbers);
+
 // The same in the shape and dtype of x, also in the dtype that x has in mixed precision.
 Var full_like(Var x, double value);
 Var zeros_like(Var x);

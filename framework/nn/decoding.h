@@ -10,7 +10,8 @@
 //                     over_tokens.h
 //
 // So a model made of these needs no change. Everything else must compute token by token: other ways
-// to look at other tokens, such as a convolution over time, do not see those of earlier runs.
+// to look at other tokens, such as a convolution over time, do not see those of earlier runs; a
+// Generator finds out and refuses.
 // zg::Generator (framework/train/generator.h) makes the programs.
 #pragma once
 

@@ -83,10 +83,10 @@ Var ElementAt(Var x, int64_t dim, int64_t index, bool keep_dims) {
 
 }  // namespace
 
-Var max(Var x, const Dims& dims, bool keep_dims) {
+Var max(Var x, const ReducedDims& dims, bool keep_dims) {
   return Extreme("max", x, dims, keep_dims, /*largest=*/true);
 }
-Var min(Var x, const Dims& dims, bool keep_dims) {
+Var min(Var x, const ReducedDims& dims, bool keep_dims) {
   return Extreme("min", x, dims, keep_dims, /*largest=*/false);
 }
 
@@ -152,16 +152,16 @@ Var argsort(Var x, int64_t dim, bool descending) {
   return sort(x, dim, descending).indices;
 }
 
-Var any(Var x, const Dims& dims, bool keep_dims) {
+Var any(Var x, const ReducedDims& dims, bool keep_dims) {
   const nn::Trace::Function called("any");
   return sum(to(x, DType::kF32), dims, keep_dims) > 0.0;
 }
-Var all(Var x, const Dims& dims, bool keep_dims) {
+Var all(Var x, const ReducedDims& dims, bool keep_dims) {
   const nn::Trace::Function called("all");
   return !any(!x, dims, keep_dims);
 }
 
-Var logsumexp(Var x, const Dims& dims, bool keep_dims) {
+Var logsumexp(Var x, const ReducedDims& dims, bool keep_dims) {
   return nn::Checked("logsumexp", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf("logsumexp", x, dims));
     const Var largest = stop_gradient(max(x, own, /*keep_dims=*/true));
@@ -178,7 +178,7 @@ Var logcumsumexp(Var x, int64_t dim) {
   });
 }
 
-Var vector_norm(Var x, double p, const Dims& dims, bool keep_dims) {
+Var vector_norm(Var x, double p, const ReducedDims& dims, bool keep_dims) {
   return nn::Checked("vector_norm", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(nn::ExpectFloatingPoint("vector_norm", x));
     if (std::isinf(p)) {

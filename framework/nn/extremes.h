@@ -1,5 +1,5 @@
-// Functions of Vars that find extreme elements. Names and meaning are PyTorch's: `dims` may be
-// negative, counted from the end; an empty list means all of them. With `keep_dims` they stay, with
+// Functions of Vars that find extreme elements. Names and meaning are PyTorch's: `dims`, one or a list,
+// may be negative, counted from the end; an empty list means all of them. With `keep_dims` they stay, with
 // size 1.
 //
 // Among equal elements the first one counts, in memory order: it gets the index and the whole
@@ -12,8 +12,8 @@
 
 namespace zg {
 
-Var max(Var x, const Dims& dims = {}, bool keep_dims = false);
-Var min(Var x, const Dims& dims = {}, bool keep_dims = false);
+Var max(Var x, const ReducedDims& dims = {}, bool keep_dims = false);
+Var min(Var x, const ReducedDims& dims = {}, bool keep_dims = false);
 
 // i64: the index along one dim. They have no gradient.
 Var argmax(Var x, int64_t dim, bool keep_dims = false);
@@ -42,17 +42,17 @@ Var quantile(Var x, double q, int64_t dim, bool keep_dims = false);
 Var median(Var x, int64_t dim, bool keep_dims = false);
 
 // Reduce conditions: whether any, or all of them, hold.
-Var any(Var x, const Dims& dims = {}, bool keep_dims = false);
-Var all(Var x, const Dims& dims = {}, bool keep_dims = false);
+Var any(Var x, const ReducedDims& dims = {}, bool keep_dims = false);
+Var all(Var x, const ReducedDims& dims = {}, bool keep_dims = false);
 
 // ln(sum of e^x); stable, because it is computed relative to the largest element.
-Var logsumexp(Var x, const Dims& dims, bool keep_dims = false);
+Var logsumexp(Var x, const ReducedDims& dims, bool keep_dims = false);
 
 // The same of the elements so far along one dim.
 Var logcumsumexp(Var x, int64_t dim);
 
 // (sum of |x|^p)^(1/p); for an infinite p the largest or the smallest |x|, for 0 the number of
 // elements that are not 0 (torch.linalg.vector_norm).
-Var vector_norm(Var x, double p, const Dims& dims = {}, bool keep_dims = false);
+Var vector_norm(Var x, double p, const ReducedDims& dims = {}, bool keep_dims = false);
 
 }  // namespace zg

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/nn/conditions.h"
+#include "framework/nn/constants.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/shapes.h"
 #include "framework/nn/trace.h"
@@ -49,6 +50,13 @@ Var subtract(Var a, Var b) { return OfTwo("subtract", "integer_subtract", a, b);
 Var multiply(Var a, Var b) { return OfTwo("multiply", "integer_multiply", a, b); }
 Var maximum(Var a, Var b) { return OfTwo("maximum", "integer_maximum", a, b); }
 Var minimum(Var a, Var b) { return OfTwo("minimum", "integer_minimum", a, b); }
+
+Var layer_norm(Var x, double epsilon) {
+  return nn::Checked("layer_norm", x, [&]() -> StatusOr<Var> {
+    const int64_t channels = x.shape().num_dims() == 0 ? 1 : x.dim(-1);
+    return layer_norm(x, ones({channels}), zeros({channels}), epsilon);
+  });
+}
 
 Var divide(Var a, Var b) {
   if (!IsInteger(a)) return nn::append("divide", {a, b});

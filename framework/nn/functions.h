@@ -38,6 +38,8 @@ Var square(Var x);
 Var clamp(Var x, double low, double high);  // to [low, high]
 Var clamp_min(Var x, double low);
 Var clamp_max(Var x, double high);
+inline Var maximum(Var x, double low) { return clamp_min(x, low); }
+inline Var minimum(Var x, double high) { return clamp_max(x, high); }
 
 // x of i64 divided by a whole number >= 1, rounded towards minus infinity; and what remains, in [0,
 // divisor).
@@ -127,6 +129,9 @@ inline Var embedding(Var ids, Var table) { return nn::append("embedding", {table
 inline Var layer_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5) {
   return nn::append("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
 }
+
+// Without scale and shift.
+Var layer_norm(Var x, double epsilon = 1e-5);
 
 // x (..., C), weight (C).
 inline Var rms_norm(Var x, Var weight, double epsilon = 1e-6) {

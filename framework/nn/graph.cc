@@ -53,7 +53,8 @@ Status CheckLoss(const char* name, Var loss, const char* hint) {
   if (MicroBatchValues(*loss.value()->producer->section).count(loss.value()) == 0) {
     return InvalidArgument(
         "the {} %{} does not depend on an input with placement S(dim), so that all ranks would "
-        "compute the same",
+        "compute the same\n  hint: the ranks share what such an input lists: samples, or the nodes of a "
+        "graph whose losses are averaged",
         name, loss.value()->name);
   }
   return Status::Ok();

@@ -1,6 +1,6 @@
 // LayerNorm: normalises each row of x (..., channels) to mean 0 and variance 1, then scales by
 // weight and adds bias, both (channels). RMSNorm: normalises it to a mean square of 1, then scales
-// by weight.
+// by weight. Without parameters: the function layer_norm(x).
 #pragma once
 
 #include <string>

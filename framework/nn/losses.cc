@@ -197,6 +197,31 @@ Var bce_with_logits(Var logits, Var targets, Reduction reduction) {
                        [&] { return Reduced(softplus(logits) - targets * logits, reduction); });
 }
 
+// With p the weight of t: (1 - t) x + (1 + (p - 1) t) log(1 + e^-x), as PyTorch computes it.
+Var bce_with_logits(Var logits, Var targets, const BceOptions& options) {
+  if (options.weight.empty() && options.pos_weight.empty()) {
+    return bce_with_logits(logits, targets, options.reduction);
+  }
+  return OfEqualShapes("bce_with_logits", logits, targets, [&] {
+    const Var log_inverse = softplus(-logits);
+    const Var positive = options.pos_weight.empty()
+                             ? log_inverse
+                             : ((options.pos_weight - 1.0) * targets + 1.0) * log_inverse;
+    const Var terms = (1.0 - targets) * logits + positive;
+    return Reduced(options.weight.empty() ? terms : terms * options.weight, options.reduction);
+  });
+}
+
+Var binary_cross_entropy(Var probabilities, Var targets, const BceOptions& options) {
+  return OfEqualShapes("binary_cross_entropy", probabilities, targets, [&] {
+    const auto log_of = [](Var x) { return clamp_min(log(x), -100.0); };
+    Var positive = targets * log_of(probabilities);
+    if (!options.pos_weight.empty()) positive = positive * options.pos_weight;
+    const Var terms = -(positive + (1.0 - targets) * log_of(1.0 - probabilities));
+    return Reduced(options.weight.empty() ? terms : terms * options.weight, options.reduction);
+  });
+}
+
 Var kl_div(Var log_prediction, Var target, Reduction reduction, bool log_target) {
   return OfEqualShapes("kl_div", log_prediction, target, [&] {
     const Var share = log_target ? exp(target) : target;

@@ -57,6 +57,17 @@ Var huber_loss(Var prediction, Var target, double delta = 1.0,
 // shape.
 Var bce_with_logits(Var logits, Var targets, Reduction reduction = Reduction::kMean);
 
+struct BceOptions {
+  Var weight = {};      // of each element; empty: 1
+  Var pos_weight = {};  // of the term of t, such as how rare positives of a class are; empty: 1
+  Reduction reduction = Reduction::kMean;
+};
+// With weights, whose shapes are broadcast.
+Var bce_with_logits(Var logits, Var targets, const BceOptions& options);
+// The same for probabilities s in place of logits, whose logarithms count as at least -100; with
+// logits rounding is less.
+Var binary_cross_entropy(Var probabilities, Var targets, const BceOptions& options = {});
+
 // Reduces sum_v t (log(t) - log_prediction) over rows, the divergence of the prediction from the
 // target t >= 0, where t = 0 adds nothing; equal shapes (..., V). With log_target the target is
 // log(t). kMean is the mean over rows: PyTorch's "batchmean" with all dims but the last as the

@@ -56,6 +56,58 @@ Adagrad::operator Rule() const {
   return rule;
 }
 
+Adadelta::operator Rule() const {
+  Rule rule = {"Adadelta", lr, weight_decay, {"square_avg", "acc_delta"}};
+  rule.status = CheckHyperparameters("Adadelta", {{"rho", rho, 1.0}, {"epsilon", epsilon}});
+  rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
+    const Var g = Regularised(in, o.weight_decay);
+    const Var v = o.rho * in.states[0] + (1.0 - o.rho) * square(g);
+    const Var change = sqrt(in.states[1] + o.epsilon) / sqrt(v + o.epsilon) * g;
+    const Var changes = o.rho * in.states[1] + (1.0 - o.rho) * square(change);
+    return {in.parameter - in.lr * change, v, changes};
+  };
+  return rule;
+}
+
+Adamax::operator Rule() const {
+  Rule rule = {"Adamax", lr, weight_decay, {"exp_avg", "exp_inf"}};
+  rule.status = CheckHyperparameters(
+      "Adamax", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, {"epsilon", epsilon}});
+  rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
+    const Var g = Regularised(in, o.weight_decay);
+    const Var m = MovingAverage(in.states[0], g, 1.0 - o.beta1);
+    const Var largest = maximum(o.beta2 * in.states[1], abs(g) + o.epsilon);
+    const Var lr = in.lr / (1.0 - power(o.beta1, in.number));
+    return {in.parameter - lr * (m / largest), m, largest};
+  };
+  return rule;
+}
+
+RAdam::operator Rule() const {
+  Rule rule = {"RAdam", lr, weight_decay, {"exp_avg", "exp_avg_sq"}};
+  rule.status = CheckHyperparameters(
+      "RAdam", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, {"epsilon", epsilon}});
+  rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
+    const Var g = o.decoupled ? in.gradient : Regularised(in, o.weight_decay);
+    Var p = in.parameter;
+    if (o.decoupled && o.weight_decay != 0.0) p = p - (in.lr * in.weight_decay) * p;
+    const Var m = MovingAverage(in.states[0], g, 1.0 - o.beta1);
+    const Var v = o.beta2 * in.states[1] + (1.0 - o.beta2) * square(g);
+    const Var correction1 = 1.0 - power(o.beta1, in.number);
+    const Var correction2 = 1.0 - power(o.beta2, in.number);
+    const double longest = 2.0 / (1.0 - o.beta2) - 1.0;
+    const Var length = longest - 2.0 * in.number * power(o.beta2, in.number) / correction2;
+    const Var adapts = (sign(length - 5.0) + 1.0) * 0.5;  // 1 or 0
+    const Var square_of_rectification =
+        (length - 4.0) * (length - 2.0) / length * (longest / ((longest - 4.0) * (longest - 2.0)));
+    const Var rectification = sqrt(adapts * square_of_rectification + (1.0 - adapts));
+    const Var of_adaptive = adapts * rectification * sqrt(correction2);
+    const Var step = of_adaptive / (sqrt(v) + o.epsilon) + (1.0 - adapts);
+    return {p - (in.lr / correction1) * (m * step), m, v};
+  };
+  return rule;
+}
+
 Lion::operator Rule() const {
   Rule rule = {"Lion", lr, weight_decay, {"exp_avg"}};
   rule.status = CheckHyperparameters("Lion", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}});

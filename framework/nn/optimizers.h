@@ -31,6 +31,43 @@ struct Adagrad {
   operator Elementwise() const { return Rule(*this); }  // NOLINT
 };
 
+// Like torch.optim.Adadelta (arXiv 1212.5701). g += weight_decay p;  v = rho v + (1 - rho) g^2; d =
+// sqrt(a + epsilon) / sqrt(v + epsilon) g;  a = rho a + (1 - rho) d^2;  p -= lr d.
+struct Adadelta {
+  double lr = 1.0;
+  double rho = 0.9;
+  double epsilon = 1e-6;
+  double weight_decay = 0.0;
+  operator Rule() const;                                // NOLINT
+  operator Elementwise() const { return Rule(*this); }  // NOLINT
+};
+
+// Like torch.optim.Adamax (arXiv 1412.6980, algorithm 2). g += weight_decay p;  m = beta1 m + (1 -
+// beta1) g;  u = max(beta2 u, |g| + epsilon);  p -= lr / (1 - beta1^t) m / u.
+struct Adamax {
+  double lr = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  operator Rule() const;                                // NOLINT
+  operator Elementwise() const { return Rule(*this); }  // NOLINT
+};
+
+// Like torch.optim.RAdam (arXiv 1908.03265, algorithm 2): Adam whose adaptive steps begin when their
+// variance is bounded, and are rectified; steps before that are those of a momentum. g += weight_decay
+// p, or, if `decoupled`, p -= lr weight_decay p first.
+struct RAdam {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  bool decoupled = false;
+  operator Rule() const;                                // NOLINT
+  operator Elementwise() const { return Rule(*this); }  // NOLINT
+};
+
 // Lion (arXiv 2302.06675, algorithm 2):
 // p -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay p);  m = beta2 m + (1 - beta2) g.
 struct Lion {

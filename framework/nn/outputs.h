@@ -6,6 +6,8 @@
 //     ...
 //     return zg::Outputs{{"logits", logits}, {"loss", loss}};
 //   });
+// Results are read as f32: conditions as 0 and 1, and i64, which is exact up to 2^24; a larger number can
+// be returned in two parts (floor_divide and remainder, nn/functions.h).
 #pragma once
 
 #include <initializer_list>

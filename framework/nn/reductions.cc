@@ -62,29 +62,29 @@ Var Root(Var x) {
 
 }  // namespace
 
-Var sum(Var x, const Dims& dims, bool keep_dims) {
+Var sum(Var x, const ReducedDims& dims, bool keep_dims) {
   const bool is_integer = !x.empty() && (x.dtype() == DType::kI64 || x.dtype() == DType::kBool);
   if (is_integer) return IntegerSum(x, dims, keep_dims);
   return Sum("sum", x, dims, keep_dims, [](double) { return 1.0; });
 }
 
-Var mean(Var x, const Dims& dims, bool keep_dims) {
+Var mean(Var x, const ReducedDims& dims, bool keep_dims) {
   return Sum("mean", x, dims, keep_dims, [](double count) { return 1.0 / count; });
 }
 
-Var variance(Var x, const Dims& dims, double correction, bool keep_dims) {
+Var variance(Var x, const ReducedDims& dims, double correction, bool keep_dims) {
   const nn::Trace::Function called("variance");
   const Var distance = x - mean(x, dims, /*keep_dims=*/true);
   return Sum("variance", square(distance), dims, keep_dims,
              [&](double count) { return 1.0 / (count - correction); });
 }
 
-Var stddev(Var x, const Dims& dims, double correction, bool keep_dims) {
+Var stddev(Var x, const ReducedDims& dims, double correction, bool keep_dims) {
   const nn::Trace::Function called("stddev");
   return Root(variance(x, dims, correction, keep_dims));
 }
 
-Var norm(Var x, const Dims& dims, bool keep_dims) {
+Var norm(Var x, const ReducedDims& dims, bool keep_dims) {
   return nn::Checked("norm", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(nn::ExpectFloatingPoint("norm", x));
     return Root(sum(square(x), dims, keep_dims));
@@ -96,7 +96,7 @@ Var normalize(Var x, int64_t dim, double epsilon) {
   return divide(x, clamp_min(norm(x, {dim}, /*keep_dims=*/true), epsilon));
 }
 
-Var prod(Var x, const Dims& dims, bool keep_dims) {
+Var prod(Var x, const ReducedDims& dims, bool keep_dims) {
   return nn::Checked("prod", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf("prod", x, dims));
     Var y = x;

@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "framework/nn/var.h"
@@ -13,6 +16,21 @@
 namespace zg {
 
 using Dims = std::vector<int64_t>;
+
+// The dims that a function reduces: one, 1, several, {0, 2}, or all of them, {}.
+class ReducedDims {
+ public:
+  ReducedDims() = default;
+  ReducedDims(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  ReducedDims(Dims dims) : dims_(std::move(dims)) {}  // NOLINT: as if it were the dims
+  template <typename Integer, typename = std::enable_if_t<std::is_integral_v<Integer> &&
+                                                          !std::is_same_v<Integer, bool>>>
+  ReducedDims(Integer dim) : dims_{static_cast<int64_t>(dim)} {}  // NOLINT
+  operator const Dims&() const { return dims_; }                  // NOLINT
+
+ private:
+  Dims dims_;
+};
 
 // The elements of x, in their order, with these dims; one of them may be -1: it is inferred.
 Var reshape(Var x, const Dims& shape);

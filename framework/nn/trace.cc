@@ -124,8 +124,9 @@ std::vector<Var> Trace::AppendAll(const std::string& op, const std::vector<Var>&
   if (!status().ok()) NameErrorOfBuilder();
   if (runner_ == nullptr) return status().ok() ? outputs : std::vector<Var>();
   if (!status().ok()) runner_->Fail(status());
-  const Status ran = runner_->Run(builder_.section()->nodes.back());
-  if (!ran.ok()) runner_->Fail(ran);
+  ir::Node* const node = builder_.section()->nodes.back();
+  if (const Status ran = runner_->Run(node); !ran.ok()) runner_->Fail(ran);
+  if (!outputs.empty()) runner_->HasRun(node);  // a node without outputs may be gone
   return outputs;
 }
 

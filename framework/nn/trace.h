@@ -24,6 +24,7 @@ class NodeRunner {
  public:
   virtual ~NodeRunner() = default;
   virtual Status Run(ir::Node* node) = 0;
+  virtual void HasRun(ir::Node* node) = 0;  // all of whose outputs have been held
   // An owner that keeps the value alive while a Var holds it.
   virtual std::shared_ptr<const void> Hold(ir::Value* value) = 0;
   // What is read of a variable while not training: other weights where an optimizer has such.

@@ -59,4 +59,11 @@ Var operator/(Var x, double divisor);
 Var operator/(double dividend, Var x);
 Var operator-(Var x);
 
+namespace nn {  // where operands that are parameters or buffers make the compiler look for them
+using zg::operator+;
+using zg::operator-;
+using zg::operator*;
+using zg::operator/;
+}  // namespace nn
+
 }  // namespace zg

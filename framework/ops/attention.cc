@@ -111,7 +111,7 @@ ir::OpDef AttentionGrad() {
                        call.attributes.Int("heads")}};
   };
   op.localize = OwnPackedHeads;
-  op.not_differentiable = kNoSecondDerivative;
+  op.not_differentiable = attention_rules::kNoSecondDerivative;
   op.flops = [](const ir::OpCall& call) { return PackedFlops(call, call.inputs[1].shape, 5, 6); };
   return op;
 }

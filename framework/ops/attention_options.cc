@@ -91,7 +91,8 @@ Status CheckOptions(const ir::OpCall& call, const Operands& operands, const Size
     const bool fits = bias.num_dims() == 4 && (bias.dim(0) == 1 || bias.dim(0) == sizes.batch) &&
                       (bias.dim(1) == 1 || bias.dim(1) == sizes.heads) &&
                       bias.dim(2) == sizes.queries && bias.dim(3) == sizes.keys;
-    if (!fits) return Rejected(call, operands.names, "bias is not (1 or B, 1 or H, Tq, Tk)");
+    if (!fits)
+      return Rejected(call, operands.names, "bias is not (1 or B, 1 or H, Tq, Tk)");
   }
   return Status::Ok();
 }
@@ -294,7 +295,7 @@ struct Variant {
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };
-    op.not_differentiable = kNoSecondDerivative;
+    op.not_differentiable = attention_rules::kNoSecondDerivative;
     op.flops = [](const ir::OpCall& call) { return OptionFlops(call, 1, 5, 6); };
     return op;
   }
@@ -325,7 +326,7 @@ struct Variant {
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };
-    op.not_differentiable = kNoSecondDerivative;
+    op.not_differentiable = attention_rules::kNoSecondDerivative;
     op.flops = [](const ir::OpCall& call) { return OptionFlops(call, 1, 2, 5); };
     return op;
   }

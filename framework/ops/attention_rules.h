@@ -8,6 +8,9 @@
 
 namespace zg::attention_rules {
 
+inline constexpr char kNoSecondDerivative[] =
+    "second derivatives are not supported; matmul and softmax in place of attention have them";
+
 // Each rank has some of the heads.
 inline const Sbp kHeads = Sbp::S(2);        // of (B, T, H D)
 inline const Sbp kRowsOfHeads = Sbp::S(1);  // of (B, H, T)

@@ -2,7 +2,7 @@
 // given its factor, so another schedule needs no other program.
 //
 //   const optim::Schedule schedule = {optim::Schedule::Decay::kCosine, 100, 1000, 0.1};
-//   trainer.set_lr_factor(schedule.factor(step));
+//   trainer.set_lr_factor(schedule.factor(step));  // before each step; zg::Training does it by flags
 #pragma once
 
 #include <cstdint>

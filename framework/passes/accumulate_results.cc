@@ -1,5 +1,8 @@
 #include "framework/passes/accumulate_results.h"
 
+#include <map>
+#include <vector>
+
 #include "framework/ir/builder.h"
 #include "framework/passes/micro_batch_values.h"
 #include "framework/passes/step_mean.h"
@@ -43,9 +46,36 @@ Status AssignBuffer(ir::Graph& graph, ir::Node* node, bool differs, bool keep_fi
   return update.status();
 }
 
+// Several next values of a buffer become their mean.
+Status MergeNextValues(ir::Graph& graph, ir::Section* forward) {
+  std::vector<ir::Value*> buffers;
+  std::map<const ir::Value*, std::vector<ir::Node*>> nodes;
+  for (ir::Node* node : forward->nodes) {
+    if (node->op->traits.kind != ir::OpKind::kNextValue) continue;
+    if (nodes[node->inputs[0]].empty()) buffers.push_back(node->inputs[0]);
+    nodes[node->inputs[0]].push_back(node);
+  }
+  for (ir::Value* buffer : buffers) {
+    const std::vector<ir::Node*>& of_buffer = nodes[buffer];
+    if (of_buffer.size() == 1) continue;
+    ir::Builder builder(&graph, forward);
+    builder.set_scope(of_buffer.front()->scope);
+    ir::Value* sum = of_buffer.front()->inputs[1];
+    for (size_t i = 1; i < of_buffer.size(); ++i) {
+      sum = builder.Op("add", {sum, of_buffer[i]->inputs[1]});
+    }
+    const double factor = 1.0 / static_cast<double>(of_buffer.size());
+    builder.Ops("next_value", {buffer, builder.Op("scale", {sum}, {{"factor", factor}})});
+    ZG_RETURN_IF_ERROR(builder.status());
+    for (ir::Node* node : of_buffer) graph.Erase(node);
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 StatusOr<bool> AccumulateResults::Run(ir::Graph& graph) const {
+  ZG_RETURN_IF_ERROR(MergeNextValues(graph, graph.section(ir::SectionKind::kForward)));
   const ir::Section& forward = *graph.section(ir::SectionKind::kForward);
   const auto by_micro_batch = MicroBatchValues(forward);
   bool changed = false;

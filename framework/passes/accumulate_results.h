@@ -7,8 +7,9 @@
 // micro-batch to micro-batch is summed over the step, and the update section returns its mean. The
 // next value of a buffer is averaged the same way and then assigned. A next value that is the same
 // for all micro-batches is assigned as it is. With `keep_finite` a buffer keeps those elements
-// whose next value would be infinite or NaN, because updates are skipped then, too. Other results
-// stay in the forward section and are returned for every micro-batch.
+// whose next value would be infinite or NaN, because updates are skipped then, too. Several next values
+// of one buffer count as their mean. Other results stay in the forward section and are returned for
+// every micro-batch.
 //
 // Before:
 //   forward:

@@ -73,10 +73,12 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
     if (mesh.axes()[axis].num_parts() == 1) continue;
     const Sbp sbp = node.outputs[0]->sbp[axis];
     if (mesh.IsDataAxis(axis) && sbp.is_broadcast()) {
-      return InvalidArgument(
-          "{}: {} of %{}, which is the same on all ranks, would draw another mask on each; apply "
-          "it to values that are split over the axis {}",
-          node.scope, node.op->name, node.inputs[0]->name, mesh.axes()[axis].name);
+      const Status error = InvalidArgument(
+          "{} of %{}, which is the same on all ranks, would draw other numbers on each; apply it to "
+          "values that are split over the axis {}\n  hint: give it an operand that depends on an input, "
+          "such as normal(zeros_like(x))",
+          node.op->name, node.inputs[0]->name, mesh.axes()[axis].name);
+      return error.WithContext(node.scope);
     }
     if (!mesh.IsDataAxis(axis) && !sbp.is_broadcast() && !KnowsItsPart(node)) {
       return InvalidArgument(

@@ -168,10 +168,14 @@ StatusOr<std::byte*> Executor::AllocateArena() {
   return arena;
 }
 
-Status Executor::SetInput(std::string_view eval, std::string_view name, const void* data,
-                          int64_t bytes) {
+Status Executor::SetInput(std::string_view eval, std::string_view name, DType dtype,
+                          const void* data, int64_t bytes) {
   for (InputSlot& slot : program_.inputs) {
     if (slot.eval != eval || slot.name != name) continue;
+    if (slot.type.dtype != dtype) {
+      return InvalidArgument("input \"{}\": got {}, expected {}", name, DTypeName(dtype),
+                             slot.type.ToString());
+    }
     if (slot.bytes != bytes) {
       const bool may_vary = !options_.variant.is_only() && eval.empty();
       return InvalidArgument(
@@ -188,6 +192,12 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
   }
   return InvalidArgument("graph {}{}{}: it has no input \"{}\"", graph_->name(),
                          eval.empty() ? "" : ", eval ", eval, name);
+}
+
+void Executor::ForgetInputs(std::string_view eval) {
+  for (InputSlot& slot : program_.inputs) {
+    if (slot.eval == eval) slot.data = nullptr;
+  }
 }
 
 // Settles first: what the last step has left to this one may be waited for by nodes that do not run.
@@ -239,18 +249,24 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed,
   for (int64_t j = 0; j < micro_batches_per_rank(); ++j) {
     context.micro_batch = j * num_data_ranks_ + data_index_;
     context.first_micro_step = j == 0;
-    const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
-    ZG_RETURN_IF_ERROR(feed(context.micro_batch));
-    if (profiler_) profiler_->EndFeed(feed_begin);
-    if (const Status same = same_->CheckInputs(program_.micro_batch); !same.ok()) {
-      return same.WithContext(fmt::format("step {}", step));
-    }
-    ZG_RETURN_IF_ERROR(runner_->Run(program_.micro_batch, context));
+    const Status status = RunMicroBatch(context, feed);
+    ForgetInputs("");
+    ZG_RETURN_IF_ERROR(status);
   }
   ZG_RETURN_IF_ERROR(runner_->Run(program_.update, context));
   if (profiler_) profiler_->EndStep();
   ZG_RETURN_IF_ERROR(runner_->Finish(context));
   return runner_->leaves_work() ? Status::Ok() : Settle();
+}
+
+Status Executor::RunMicroBatch(const StepContext& context, const Feed& feed) {
+  const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
+  ZG_RETURN_IF_ERROR(feed(context.micro_batch));
+  if (profiler_) profiler_->EndFeed(feed_begin);
+  if (const Status same = same_->CheckInputs(program_.micro_batch); !same.ok()) {
+    return same.WithContext(fmt::format("step {}", context.step));
+  }
+  return runner_->Run(program_.micro_batch, context);
 }
 
 // What another executor's last step has left to its next one ends here.
@@ -309,14 +325,20 @@ Status Executor::RunEval(std::string_view eval) {
   const auto list = program_.evals.find(eval);
   if (list == program_.evals.end())
     return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
+  const Status status = RunEvalList(eval, list->second);
+  ForgetInputs(eval);
+  return status;
+}
+
+Status Executor::RunEvalList(std::string_view eval, InstructionList& list) {
   StepContext context;
   context.seed = options_.seed;
-  if (const Status same = same_->CheckInputs(list->second); !same.ok()) {
+  if (const Status same = same_->CheckInputs(list); !same.ok()) {
     return same.WithContext(fmt::format("eval {}", eval));
   }
-  last_eval_ = &list->second;
+  last_eval_ = &list;
   ZG_RETURN_IF_ERROR(Settle());
-  ZG_RETURN_IF_ERROR(runner_->Run(list->second, context));
+  ZG_RETURN_IF_ERROR(runner_->Run(list, context));
   return runner_->Finish(context);
 }
 

@@ -5,7 +5,7 @@
 //   ZG_ASSIGN_OR_RETURN(auto executor,
 //                       Executor::Create(&graph, CpuKernels(), &communicator, options));
 //   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_batch) {
-//     return executor->SetInput("", "x", data, bytes);
+//     return executor->SetInput("", "x", DType::kF32, data, bytes);
 //   }));
 //   ZG_ASSIGN_OR_RETURN(const OutputSlot* loss, executor->Output("loss"));
 //
@@ -77,10 +77,11 @@ class Executor {
                                                     ExecutorOptions options);
   ~Executor();
 
-  // Sets the input for the next run: this rank's part, contiguous. The data must stay valid until
-  // the next `feed` or the end of the run. `eval` names an eval section; "" is training. Errors: no
-  // such input; another number of bytes.
-  Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
+  // Sets the input for the next micro-batch or eval, and not for those after it: this rank's part,
+  // contiguous. The data must stay valid until then. `eval` names an eval section; "" is training.
+  // Errors: no such input; another dtype or number of bytes.
+  Status SetInput(std::string_view eval, std::string_view name, DType dtype, const void* data,
+                  int64_t bytes);
 
   // Which groups of parameters (optim/update_rules.h) a step updates.
   struct StepGroups {
@@ -175,6 +176,10 @@ class Executor {
   // steps.
   mutable TrafficCounters step_traffic_ = {};
   mutable std::optional<TrafficCounters> before_steps_;
+  Status RunMicroBatch(const StepContext& context, const Feed& feed);
+  Status RunEvalList(std::string_view eval, InstructionList& list);
+  void ForgetInputs(std::string_view eval);
+
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
   Executor* owner_ = this;                      // of the arena
   std::vector<const Executor*> guests_;         // others in this one's arena

@@ -175,6 +175,7 @@ Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
                    const std::vector<ScopePattern>& may_lack) {
   std::vector<std::string> problems;
+  bool has_others = false;  // tensors that the model lacks
   std::set<std::string> known;
   for (const TensorRole role : roles) {
     for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
@@ -188,6 +189,7 @@ Status LoadTensors(Executor& executor, const std::string& path,
   }
   for (const auto& [name, tensor] : tensors) {
     if (known.count(name) == 0) {
+      has_others = true;
       problems.push_back(fmt::format("'{}' is not a {} of the model", name,
                                      roles.size() == 1 ? "parameter" : "parameter or state"));
     }
@@ -198,8 +200,10 @@ Status LoadTensors(Executor& executor, const std::string& path,
     for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
     if (problems.size() > kShown) text += fmt::format("\n  and {} more", problems.size() - kShown);
     return InvalidArgument(
-        "{}: {} tensors do not fit the model:{}\n  hint: write the file from a model of this size",
-        path, problems.size(), text);
+        "{}: {} tensors do not fit the model:{}\n  hint: write the file from a model of this size{}",
+        path, problems.size(), text,
+        has_others && roles.size() == 1 ? ", or name what else it has (load_parameters, may_skip)"
+                                        : "");
   }
   for (const std::string& name : known) {
     const TensorInFile& tensor = tensors.find(name)->second;
@@ -211,12 +215,20 @@ Status LoadTensors(Executor& executor, const std::string& path,
   return Status::Ok();
 }
 
+// PyTorch's BatchNorm counts its batches, which only a momentum of None reads.
+bool IsBatchCount(const std::string& name) {
+  constexpr std::string_view kName = "num_batches_tracked";
+  return name.size() >= kName.size() &&
+         name.compare(name.size() - kName.size(), kName.size(), kName) == 0;
+}
+
 Status LoadParameters(Executor& executor, const std::string& path,
-                      const std::vector<ScopePattern>& may_lack) {
+                      const std::vector<ScopePattern>& may_lack,
+                      const std::vector<ScopePattern>& may_skip) {
   ZG_ASSIGN_OR_RETURN(const Weights weights, Weights::Open(path));
   TensorsInFile tensors;
   for (const auto& [name, tensor] : weights.tensors()) {
-    if (tensor.is_optimizer_state) continue;
+    if (tensor.is_optimizer_state || IsBatchCount(name) || MatchesAny(may_skip, name)) continue;
     tensors[name] = {tensor.entry, tensor.data, /*is_mapped=*/true};
   }
   return LoadTensors(executor, path, {TensorRole::kParameter}, tensors, may_lack);

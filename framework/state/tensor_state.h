@@ -66,9 +66,11 @@ Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<ScopePattern>& may_lack = {});
 
 // Reads the parameters from files that Weights::Open takes, in F32, F16 or BF16, whose values f32
-// holds exactly; each rank reads only its part. Errors like LoadTensors.
+// holds exactly; each rank reads only its part. Errors like LoadTensors. Tensors of the files that
+// `may_skip` names are not read, nor are those named num_batches_tracked.
 Status LoadParameters(Executor& executor, const std::string& path,
-                      const std::vector<ScopePattern>& may_lack = {});
+                      const std::vector<ScopePattern>& may_lack = {},
+                      const std::vector<ScopePattern>& may_skip = {});
 
 // Checks that the stored tensors, parameters and state, are finite on this rank. The error names
 // the first that is not.

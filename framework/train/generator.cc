@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/nn/decoding.h"
 #include "framework/nn/shapes.h"
@@ -11,6 +12,10 @@ namespace zg {
 
 Generator::Generator(Graph& graph, const GeneratorOptions& options,
                      const std::function<Var(Var)>& model)
+    : Generator(graph, options, [&](Var tokens, Inputs&) { return model(tokens); }) {}
+
+Generator::Generator(Graph& graph, const GeneratorOptions& options,
+                     const std::function<Var(Var, Inputs&)>& model)
     : options_(options) {
   options_.chunk = std::min(options.chunk, options.context);
   // The logits of `size` tokens, (size, vocabulary).
@@ -22,7 +27,7 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
     }
     const Var tokens = in.i64("tokens", {1, size}, Sbp::B());
     const nn::Decoding decoding(options_.name, in.i64("start", {1}, Sbp::B()), options_.context);
-    const Var logits = model(tokens);
+    const Var logits = model(tokens, in);
     if (!trace.status().ok() || logits.empty()) return logits;
     const Shape shape = logits.shape();
     if (shape.num_dims() != 3 || shape.dim(0) != 1 || shape.dim(1) != size) {
@@ -95,7 +100,7 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
     if (has_caches_ && static_cast<int64_t>(seen.size()) > options_.context) {
       seen.erase(seen.begin(), seen.end() - std::max<int64_t>(1, options_.context / 2));
     }
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, this->logits(trainer, seen));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, Continue(trainer, seen, options.inputs));
     ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(logits, tokens.size()));
     tokens.push_back(token);
     seen.push_back(token);
@@ -104,7 +109,14 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
   return tokens;
 }
 
-StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vector<int64_t>& text) {
+StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vector<int64_t>& text,
+                                               const std::vector<NamedData>& inputs) {
+  if (!inputs.empty()) reset();
+  return Continue(trainer, text, inputs);
+}
+
+StatusOr<std::vector<float>> Generator::Continue(Trainer& trainer, const std::vector<int64_t>& text,
+                                                 const std::vector<NamedData>& inputs) {
   ZG_RETURN_IF_ERROR(CheckText(text));
   if (version_ != trainer.executor().version()) reset();
   const size_t most = std::min(cached_.size(), text.size() - 1);  // the logits come from the last
@@ -114,32 +126,86 @@ StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vect
   // A state does not go back to what it was.
   if (has_states_ && begin < static_cast<int64_t>(cached_.size())) begin = 0;
   reset();  // an error leaves no valid cache
-  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, begin));
+  if (!is_checked_ && NumTogether(text, begin) > 1) {
+    ZG_RETURN_IF_ERROR(CheckTogether(trainer, text, inputs));
+    is_checked_ = true;
+    begin = 0;
+  }
+  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, inputs, begin));
   cached_ = text;
   version_ = trainer.executor().version();
   return logits;
 }
 
 StatusOr<std::vector<float>> Generator::Compute(Trainer& trainer, const std::vector<int64_t>& text,
+                                                const std::vector<NamedData>& inputs,
                                                 int64_t begin) const {
   const int64_t last = static_cast<int64_t>(text.size()) - 1;
-  // States know no tokens but those of the text, each of them once: only whole chunks.
-  while (last - begin >= (has_states_ ? options_.chunk : 2)) {
+  while (NumTogether(text, begin) > 0) {
     // A chunk does not extend beyond the context: the last one computes some tokens again.
     const int64_t latest = has_caches_ ? options_.context - options_.chunk : begin;
-    const std::vector<int64_t> start = {std::min(begin, latest)};
-    const int64_t count = std::min(options_.chunk, last - start[0]);
-    std::vector<int64_t> tokens(text.begin() + start[0], text.begin() + start[0] + count);
+    const int64_t start = std::min(begin, latest);
+    const int64_t count = std::min(options_.chunk, last - start);
+    std::vector<int64_t> tokens(text.begin() + start, text.begin() + start + count);
     tokens.resize(options_.chunk);  // including some after the text, which later ones overwrite
-    ZG_RETURN_IF_ERROR(trainer.eval(prefill(), {{"tokens", tokens}, {"start", start}}));
-    begin = start[0] + count;
+    ZG_RETURN_IF_ERROR(Run(trainer, prefill(), tokens, start, inputs));
+    begin = start + count;
   }
   for (; begin <= last; ++begin) {
-    const std::vector<int64_t> start = {begin};
-    const std::vector<int64_t> token = {text[begin]};
-    ZG_RETURN_IF_ERROR(trainer.eval(decode(), {{"tokens", token}, {"start", start}}));
+    ZG_RETURN_IF_ERROR(Run(trainer, decode(), {text[begin]}, begin, inputs));
   }
   return trainer.result(decode());
+}
+
+// States know no tokens but those of the text, each of them once: only whole chunks.
+int64_t Generator::NumTogether(const std::vector<int64_t>& text, int64_t begin) const {
+  const int64_t before_last = static_cast<int64_t>(text.size()) - 1 - begin;
+  if (before_last < (has_states_ ? options_.chunk : 2)) return 0;
+  return std::min(options_.chunk, before_last);
+}
+
+Status Generator::Run(Trainer& trainer, const std::string& program,
+                      const std::vector<int64_t>& tokens, int64_t start,
+                      const std::vector<NamedData>& inputs) const {
+  const std::vector<int64_t> position = {start};
+  std::vector<NamedData> data = inputs;
+  data.insert(data.end(), {{"tokens", tokens}, {"start", position}});
+  return trainer.eval(program, data);
+}
+
+Status Generator::CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
+                                const std::vector<NamedData>& inputs) const {
+  constexpr int64_t kEnough = 3;  // tokens, whatever an operation that mixes them does
+  const int64_t together = NumTogether(text, 0);
+  const int64_t count = has_states_ ? together : std::min(kEnough, together);
+  for (int64_t i = 0; i <= count; ++i) {
+    ZG_RETURN_IF_ERROR(Run(trainer, decode(), {text[i]}, i, inputs));
+  }
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> expected, trainer.result(decode()));
+  std::vector<int64_t> tokens(text.begin(), text.begin() + together);
+  tokens.resize(options_.chunk);
+  ZG_RETURN_IF_ERROR(Run(trainer, prefill(), tokens, 0, inputs));
+  ZG_RETURN_IF_ERROR(Run(trainer, decode(), {text[count]}, count, inputs));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result(decode()));
+  // They are equal on the CPU; a GPU, and 16 bits, may round otherwise.
+  const double tolerance = trainer.program().options.dtype == DType::kF32 ? 1e-3 : 0.1;
+  float largest = 0.0f;
+  for (const float logit : expected) {
+    if (std::isfinite(logit)) largest = std::max(largest, std::abs(logit));
+  }
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float difference = std::abs(logits[i] - expected[i]);
+    const bool differs = std::isfinite(logits[i]) && difference > tolerance * largest;
+    if (!differs) continue;
+    return InvalidArgument(
+        "{}: the logit of token {} after {} tokens is {} if they are computed one by one, and {} if "
+        "they are computed together; the model looks along the tokens in a way that does not know "
+        "those of earlier runs, such as a slice, a sum or a convolution over them, or positions that "
+        "begin anew\n  hint: attention, at_positions, the functions of nn/over_tokens.h and "
+        "Decoding::State do",
+        who(), i, count + 1, expected[i], logits[i]);
+  }
+  return Status::Ok();
 }
 
 }  // namespace zg

@@ -17,7 +17,9 @@
 // Caches are part of the arena and of its plan: `context` rows for each of them, in the model's
 // dtype, and one row in f32 for each state, whole on every rank. Logits equal those of the whole text
 // computed at once; on the CPU in every bit. (In 16 bits the states of an LSTM's cells are rounded
-// where a chunk ends.) A model without attention reads and writes texts of any length: the context
+// where a chunk ends.) The first text that is long enough is computed both in a chunk and token by token:
+// a model that looks along the tokens in a way that decoding does not know is an error. A model without
+// attention reads and writes texts of any length: the context
 // limits it only in what a table of positions holds.
 #pragma once
 
@@ -47,6 +49,8 @@ struct GenerateOptions {
   // If the text outgrows the context: false gives an error before the first token; with true the
   // model continues from the last half of its context, which is computed again.
   bool slide = false;
+  // What the model sees beside the tokens (the other constructor of Generator).
+  std::vector<NamedData> inputs = {};
 };
 
 class Generator {
@@ -55,6 +59,17 @@ class Generator {
   // every S up to the context. The graph keeps errors: those of the model; a model that does not
   // see earlier tokens.
   Generator(Graph& graph, const GeneratorOptions& options, const std::function<Var(Var)>& model);
+  // For a model that sees more than the text, such as what an encoder made of another one, or an
+  // image. It declares that as inputs, which are the same on every rank:
+  //
+  //   zg::Generator generator(graph, options, [&](zg::Var tokens, zg::Inputs& in) {
+  //     return decoder(tokens, in.f32("memory", {1, 64, 256}, zg::Sbp::B()));
+  //   });
+  //   how.inputs = {{"memory", memory}};  // the result of an eval program
+  //
+  // It computes what it makes of them, such as the keys of attention to the memory, for each token.
+  Generator(Graph& graph, const GeneratorOptions& options,
+            const std::function<Var(Var, Inputs&)>& model);
 
   // The continuation of the prompt, on every rank. Every rank must call this with the same
   // arguments. Errors: a prompt that is empty or longer than the context, a token outside of the
@@ -64,9 +79,10 @@ class Generator {
 
   // The logits of the token after the text, which has at most `context` tokens. The prefix that the
   // text shares with that of the last call is not computed again, unless a training step or another
-  // change of the parameters came in between; with states it must be the whole last text. Every rank
-  // must call this.
-  StatusOr<std::vector<float>> logits(Trainer& trainer, const std::vector<int64_t>& text);
+  // change of the parameters came in between, or the model sees more than the text; with states it
+  // must be the whole last text. Every rank must call this.
+  StatusOr<std::vector<float>> logits(Trainer& trainer, const std::vector<int64_t>& text,
+                                      const std::vector<NamedData>& inputs = {});
   void reset() { cached_.clear(); }
 
  private:
@@ -75,9 +91,19 @@ class Generator {
   // Returns "generator 'generate'".
   std::string who() const;
   Status CheckText(const std::vector<int64_t>& text) const;
+  // logits() of the same inputs as in the last call.
+  StatusOr<std::vector<float>> Continue(Trainer& trainer, const std::vector<int64_t>& text,
+                                        const std::vector<NamedData>& inputs);
+  // How many tokens of the text, from `begin` on, are computed in one run of "prefill".
+  int64_t NumTogether(const std::vector<int64_t>& text, int64_t begin) const;
+  Status Run(Trainer& trainer, const std::string& program, const std::vector<int64_t>& tokens,
+             int64_t start, const std::vector<NamedData>& inputs) const;
+  // Error unless both programs agree on the text's first tokens. It leaves other caches behind.
+  Status CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
+                       const std::vector<NamedData>& inputs) const;
   // Computes the text from token `begin` on, and returns the logits after its last token.
   StatusOr<std::vector<float>> Compute(Trainer& trainer, const std::vector<int64_t>& text,
-                                       int64_t begin) const;
+                                       const std::vector<NamedData>& inputs, int64_t begin) const;
 
   GeneratorOptions options_;
   int64_t vocabulary_ = 0;
@@ -87,6 +113,7 @@ class Generator {
   // (Executor::version) that they were computed with.
   std::vector<int64_t> cached_;
   int64_t version_ = 0;
+  bool is_checked_ = false;  // CheckTogether has passed
 };
 
 }  // namespace zg

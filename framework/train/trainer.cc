@@ -180,12 +180,15 @@ Status Trainer::CheckFirstValues() {
                         CheckFiniteTensors(*executor_));
 }
 
-Status Trainer::load_parameters(const std::string& path, const std::string& may_lack) {
-  std::vector<ScopePattern> patterns;
-  if (!may_lack.empty()) {
-    ZG_ASSIGN_OR_RETURN(patterns, ParseScopePatterns(may_lack));
-  }
-  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, patterns));
+Status Trainer::load_parameters(const std::string& path, const std::string& may_lack,
+                                const std::string& may_skip) {
+  const auto patterns_of = [](const std::string& texts) -> StatusOr<std::vector<ScopePattern>> {
+    if (texts.empty()) return std::vector<ScopePattern>();
+    return ParseScopePatterns(texts);
+  };
+  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, patterns_of(may_lack));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> skipped, patterns_of(may_skip));
+  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, lacking, skipped));
   return CheckFirstValues();
 }
 
@@ -197,12 +200,19 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 }
 
 StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)>& feed,
-                                 const Executor::StepGroups& groups) {
+                                 const std::string& names, const std::vector<bool>& is_named) {
+  const std::vector<int64_t> skipped_before = skipped_;
+  ++step_;
   stepped_ = stepping_;
   is_in_step_ = true;
-  const Status status = stepped_->RunStep(step_, lr_factor_, feed, groups);
+  const Status status =
+      stepped_->RunStep(step_, lr_factor_, feed, {names, NumberUpdates(is_named)});
   is_in_step_ = false;
-  ZG_RETURN_IF_ERROR(status);
+  if (!status.ok()) {
+    --step_;
+    skipped_ = skipped_before;
+    return status;
+  }
   // If the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
@@ -225,7 +235,7 @@ int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
 Status Trainer::FeedOne(const NamedData& item) {
-  return stepping_->SetInput("", item.name, item.data, item.bytes);
+  return stepping_->SetInput("", item.name, item.dtype, item.data, item.bytes);
 }
 
 Status Trainer::feed(std::initializer_list<NamedData> data) {
@@ -240,7 +250,7 @@ Status Trainer::feed(const std::vector<NamedData>& data) {
 
 Status Trainer::eval(std::string_view name, const std::vector<NamedData>& data) {
   for (const NamedData& item : data)
-    ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.data, item.bytes));
+    ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.dtype, item.data, item.bytes));
   return executor_->RunEval(name);
 }
 

@@ -39,13 +39,21 @@ class MeasuredGemms;
 // The data of one input for one micro-batch. A view of the caller's memory.
 struct NamedData {
   NamedData(std::string_view input, const std::vector<float>& values)
-      : name(input), data(values.data()), bytes(values.size() * sizeof(float)) {}
+      : NamedData(input, values.data(), static_cast<int64_t>(values.size())) {}
   NamedData(std::string_view input, const std::vector<int64_t>& values)
-      : name(input), data(values.data()), bytes(values.size() * sizeof(int64_t)) {}
+      : NamedData(input, values.data(), static_cast<int64_t>(values.size())) {}
   NamedData(std::string_view input, const std::vector<uint8_t>& values)  // of bool
-      : name(input), data(values.data()), bytes(values.size()) {}
+      : NamedData(input, values.data(), static_cast<int64_t>(values.size())) {}
+  // A part of a longer array.
+  NamedData(std::string_view input, const float* values, int64_t count)
+      : name(input), dtype(DType::kF32), data(values), bytes(count * 4) {}
+  NamedData(std::string_view input, const int64_t* values, int64_t count)
+      : name(input), dtype(DType::kI64), data(values), bytes(count * 8) {}
+  NamedData(std::string_view input, const uint8_t* values, int64_t count)
+      : name(input), dtype(DType::kBool), data(values), bytes(count) {}
 
   std::string_view name;
+  DType dtype;
   const void* data;
   int64_t bytes;
 };
@@ -94,11 +102,15 @@ class Trainer {
   // name, in F32, F16 or BF16 (Weights::Open in io/weights.h says what a path may be).
   // Every rank must call this, before the first step. Errors, on every rank: a file that cannot be
   // read; all tensors that are missing, unknown or of another shape. The file may lack the
-  // parameters that the patterns `may_lack` name: these keep their values.
-  Status load_parameters(const std::string& path, const std::string& may_lack = "");
+  // parameters that the patterns `may_lack` name: these keep their values. Tensors that `may_skip`
+  // names are not read, such as the classifier of a pretrained model, nor are PyTorch's counts of
+  // batches (num_batches_tracked).
+  Status load_parameters(const std::string& path, const std::string& may_lack = "",
+                         const std::string& may_skip = "");
 
   // Takes one step. Calls `feed` for each micro-batch of this rank, with its index among the
-  // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches.
+  // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches. A step
+  // that fails does not count.
   StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
   // The same with the data of this rank's only micro-batch. Error: a step has several.
   StatusOr<float> step(const std::vector<NamedData>& data);
@@ -113,8 +125,8 @@ class Trainer {
                               const std::function<Status(int64_t micro_batch)>& feed);
   StatusOr<float> step_groups(const std::vector<std::string>& groups,
                               const std::vector<NamedData>& data);
-  // Sets inputs of the training program, from within `feed`. The data must stay valid until the
-  // step ends.
+  // Sets inputs of the training program for one micro-batch, from within `feed`: all of its inputs,
+  // each time. The data must stay valid until the next call of `feed`, or the end of the step.
   Status feed(std::initializer_list<NamedData> data);  // allocates nothing
   Status feed(const std::vector<NamedData>& data);
   // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
@@ -234,6 +246,7 @@ class Trainer {
 
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
+  double lr_factor() const { return lr_factor_; }
   int64_t steps_done() const { return step_; }
   int64_t micro_batches_per_rank() const;  // micro-batches of a step
   // The index of this rank among the ranks that compute different micro-batches, which selects its
@@ -273,11 +286,12 @@ class Trainer {
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   Status FeedOne(const NamedData& item);
+  // Updates the groups that are named, whose names a message may say.
   StatusOr<float> RunStep(const std::function<Status(int64_t micro_batch)>& feed,
-                          const Executor::StepGroups& groups);
+                          const std::string& names, const std::vector<bool>& is_named);
   Status CheckOneMicroBatch(const char* function) const;
   std::optional<size_t> FindGroup(const std::string& name) const;  // its number
-  std::vector<int64_t> NumberUpdates();
+  std::vector<int64_t> NumberUpdates(const std::vector<bool>& is_named);
   std::map<std::string, int64_t> skipped_steps() const;  // as in TrainState
   Status set_skipped_steps(const std::map<std::string, int64_t>& skipped);
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);

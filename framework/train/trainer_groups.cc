@@ -25,18 +25,18 @@ bool IsIdle(const Program& program, size_t group) {
 }  // namespace
 
 StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
-  ++step_;
-  return RunStep(feed, {"", NumberUpdates()});
+  return RunStep(feed, "", std::vector<bool>(skipped_.size(), true));
 }
 
-// The numbers of the groups' updates in step step_. Groups that its phase does not train, whose updates
-// its program lacks, skip it.
-std::vector<int64_t> Trainer::NumberUpdates() {
+// The numbers of the groups' updates in step step_; 0: none. Groups that are not named skip it, and so
+// do those that its phase does not train, whose updates its program lacks.
+std::vector<int64_t> Trainer::NumberUpdates(const std::vector<bool>& is_named) {
   const Program& program = stepping_program();
   std::vector<int64_t> numbers;
   for (size_t group = 0; group < skipped_.size(); ++group) {
-    numbers.push_back(step_ - skipped_[group]);
-    if (IsIdle(program, group)) ++skipped_[group];
+    const bool is_idle = IsIdle(program, group);
+    numbers.push_back(is_named[group] || is_idle ? step_ - skipped_[group] : 0);
+    if (!is_named[group] || is_idle) ++skipped_[group];
   }
   return numbers;
 }
@@ -63,17 +63,11 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
     return InvalidArgument("step_groups: got no group, expected some of '{}'",
                            fmt::join(known, "', '"));
   }
-  ++step_;
-  Executor::StepGroups step = {"", NumberUpdates()};
+  std::string names;
   for (size_t group = 0; group < known.size(); ++group) {
-    if (is_named[group]) {
-      step.names += fmt::format("{}'{}'", step.names.empty() ? "" : ", ", known[group]);
-    } else if (!IsIdle(program, group)) {
-      step.update_numbers[group] = 0;
-      ++skipped_[group];
-    }
+    if (is_named[group]) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", known[group]);
   }
-  return RunStep(feed, step);
+  return RunStep(feed, names, is_named);
 }
 
 StatusOr<float> Trainer::step(const std::vector<NamedData>& data) {

@@ -239,15 +239,18 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
     return FailedPrecondition(
         "call next() before each step, and step() only when it returned true");
   }
-  const double factor = schedule.factor(step_number);
+  const double of_program = trainer->lr_factor();
+  const double factor = of_program * schedule.factor(step_number);
   trainer->set_lr_factor(factor);
   const Stopwatch stopwatch;
-  ZG_ASSIGN_OR_RETURN(const float loss, run());
+  const StatusOr<float> loss = run();
+  trainer->set_lr_factor(of_program);
+  ZG_RETURN_IF_ERROR(loss.status());
   const Program& program = trainer->stepping_program();
   AddDifference({}, predicted_traffic[program.variant.ToString()], &predicted_of_steps);
   StepRecord record;
   record.step = step_number;
-  record.loss = loss;
+  record.loss = *loss;
   record.grad_norm = trainer->grad_norm();
   record.lr = trainer->program().lr * factor;
   record.ms = stopwatch.ms();

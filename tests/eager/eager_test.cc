@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <memory>
 
 #include "framework/nn/nn.h"
@@ -111,6 +112,34 @@ TEST(Eager, PaddingIsZeroAndHasNoGradient) {
   EXPECT_EQ(y.values(), (Floats{rows[4], rows[5], 0, 0, rows[0], rows[1], 0, 0}));
   Tensor(sum(y)).backward();
   EXPECT_EQ(Tensor(table.weight).grad().values(), (Floats{1, 1, 0, 0, 1, 1}));
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * 4096;
+}
+
+TEST(Eager, WithoutGradientsKeepsNoHistory) {
+  constexpr int64_t kElements = 1 << 20;
+  Eager eager;
+  nn::Linear linear(nullptr, "linear", 2, 2);
+  const Tensor start = eager.f32({kElements}, Floats(kElements, 0.5f));
+  start.require_grad();
+  const Tensor small = eager.f32({1, 2}, {1, 2});
+  const Floats with_gradient = Tensor(linear(small)).values();
+  {
+    const NoGrad no_grad(eager);
+    const int64_t before = ResidentBytes();
+    Var x = start;
+    for (int i = 0; i < 200; ++i) x = sin(x) + square(x) * x - x * x;  // several of 4 MiB each
+    EXPECT_LT(ResidentBytes() - before, int64_t{100} << 20);
+    EXPECT_EQ(Tensor(linear(small)).values(), with_gradient);
+    EXPECT_EQ(Tensor(sum(start)).item(), 0.5f * kElements);
+  }
+  Tensor(sum(linear(small))).backward();
+  EXPECT_FALSE(Tensor(linear.weight).grad().empty());
 }
 
 TEST(Eager, StepsTrainAndSetBuffers) {

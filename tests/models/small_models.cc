@@ -188,8 +188,9 @@ Status ReferenceData::Feed(Trainer& trainer, const std::string& program, int64_t
     const std::string name = entry.name.substr(prefix.size());
     if (!program.empty() && name[0] == 'y') continue;  // what the loss reads
     const int64_t bytes = static_cast<int64_t>(entry.size_bytes()) / entry.shape[0] / parts;
+    const DType dtype = entry.dtype == SafetensorsDType::kI64 ? DType::kI64 : DType::kF32;
     ZG_RETURN_IF_ERROR(trainer.executor().SetInput(
-        program, name, file_.Data(entry) + (step * parts + part) * bytes, bytes));
+        program, name, dtype, file_.Data(entry) + (step * parts + part) * bytes, bytes));
   }
   return Status::Ok();
 }

@@ -2,25 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
 #include "framework/nn/nn.h"
+#include "tests/nn/result_type.h"
 
 namespace zg {
 namespace {
-
-using Function = std::function<Var(Var)>;
-
-// The type of the function's result for x f32[2,3,4], or the error.
-std::string Of(const Function& function) {
-  Graph graph("g");
-  graph.eval("run", [&](Inputs& in) { return function(in.f32("x", {2, 3, 4})); });
-  if (!graph.status().ok()) return graph.status().message();
-  return graph.result_type("run", "result")->ToString();
-}
-
-std::string Error(const std::string& text) { return "graph g, eval 'run': " + text; }
 
 TEST(TensorFunctions, Reshape) {
   EXPECT_EQ(Of([](Var x) { return reshape(x, {6, 4}); }), "f32[6,4]");

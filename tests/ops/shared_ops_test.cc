@@ -32,6 +32,7 @@ const std::set<std::string>& OpsOfOneThread() {
       "iota",
       "keep_rows",
       "left_rows",
+      "literal",
       "loss_seed",
       "position_ids",
       "read_rows",

@@ -39,6 +39,11 @@ def sum_of_parts(x: Tensor, factor: Tensor) -> Tensor:
     return x.real * factor + x.imag
 
 
+def bags(a: Tensor, table: Tensor, **options) -> Tensor:
+    """Three bags of two ids, one of which is padding in one of them, and both in another."""
+    return F.embedding_bag(torch.tensor([[0, 3], [1, 4], [1, 1]]), table, **options) * a[0]
+
+
 COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "pad_reflect": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="reflect") * b),
     "pad_replicate": ((7,), lambda a, b: F.pad(a.reshape(2, 1, 3, 4), (2, 1, 1, 2), mode="replicate") * b),
@@ -134,4 +139,34 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "roll_along_two_dims": (FULL, lambda a, b: torch.roll(a, (1, -2), (1, 2)) * b),
     "rfft_of_few": ((2, 3, 2), lambda a, b: sum_of_parts(torch.fft.rfft(a)[..., :2], b)),
     "irfft_of_few": (FULL, lambda a, b: torch.fft.irfft(torch.complex(a, b), n=10) ** 2),
+    "bce_with_weights": (
+        FULL,
+        lambda a, b: F.binary_cross_entropy_with_logits(
+            a, torch.sigmoid(b), weight=b[0].abs().detach(), pos_weight=torch.tensor([0.5, 2.0, 3.0, 1.0]), reduction="none"
+        ),
+    ),
+    "binary_cross_entropy": (
+        FULL,
+        lambda a, b: F.binary_cross_entropy(
+            torch.sigmoid(a), torch.sigmoid(b), weight=b[0].abs().detach(), reduction="none"
+        ),
+    ),
+    "embedding_bag_sum": ((5, 4), lambda a, b: bags(a, b, mode="sum", padding_idx=1)),
+    "embedding_bag_mean": ((5, 4), lambda a, b: bags(a, b, mode="mean", padding_idx=1)),
+    "embedding_bag_max": ((5, 4), lambda a, b: bags(a, b, mode="max", padding_idx=1)),
+    "embedding_bag_weighted": (
+        (5, 4),
+        lambda a, b: bags(
+            a, b, mode="sum", per_sample_weights=torch.tensor([[0.5, 2.0], [1.0, -1.0], [0.0, 3.0]]).double()
+        ),
+    ),
+    "batch_norm_without_parameters": ((4, 1), lambda a, b: F.batch_norm(a.mT, None, None, training=True) * b),
+    "layer_norm_without_parameters": ((4,), lambda a, b: F.layer_norm(a, (4,)) * b),
+    "attention_with_a_bias_of_keys": (
+        (2, 1, 1, 3),
+        lambda a, b: F.scaled_dot_product_attention(
+            a[:, None], a[:, None].flip(2), a[:, None] ** 2, attn_mask=b
+        )[:, 0],
+    ),
+    "constants": ((3,), lambda a, b: a[:, :, [3, 0, 0]] * torch.tensor([0.1, -2.5, 7.0]).float().double() * b),
 }

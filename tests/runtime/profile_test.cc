@@ -85,7 +85,7 @@ StatusOr<Profile> ProfileOf(int steps, Timeline* timeline = nullptr) {
     for (int step = 1; step <= steps; ++step) {
       ZG_RETURN_IF_ERROR(executor->RunStep(step, 1.0, [&](int64_t) {
         now_ns += kMs / 2;
-        return executor->SetInput("", "x", x.data(), x.size() * sizeof(float));
+        return executor->SetInput("", "x", DType::kF32, x.data(), x.size() * sizeof(float));
       }));
       ZG_RETURN_IF_ERROR(executor->RunEval("predict"));
     }

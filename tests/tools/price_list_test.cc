@@ -91,7 +91,7 @@ StatusOr<Profile> ProfileOn(int ranks) {
     for (int step = 1; step <= 3; ++step) {
       ZG_RETURN_IF_ERROR(executor->RunStep(step, 1.0, [&](int64_t) {
         now_ns += 500 * kUs;
-        return executor->SetInput("", "x", x.data(), x.size() * sizeof(float));
+        return executor->SetInput("", "x", DType::kF32, x.data(), x.size() * sizeof(float));
       }));
     }
     if (communicator.rank() == 0) profile = executor->profile().value();

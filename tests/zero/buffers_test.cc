@@ -50,6 +50,7 @@ struct Config {
   int ranks = 1;
   int stage = 0;
   DType dtype = DType::kF32;
+  bool sees_two_views = false;  // x and 2 x
 };
 
 struct Result {
@@ -73,9 +74,11 @@ std::vector<float> Numbers(int64_t seed) {
 class RankRun {
  public:
   RankRun(const Config& config, Communicator& communicator) : communicator_(communicator) {
-    graph_.train(optim::AdamW{.lr = 0.02}, [&](Inputs& in) -> Outputs {
+    graph_.train(optim::AdamW{.lr = 0.02}, [&, config](Inputs& in) -> Outputs {
       const Var target = in.f32("target", {kBatch, kWidth});
-      const Var y = model_(in.f32("x", {kBatch, kWidth}));
+      const Var x = in.f32("x", {kBatch, kWidth});
+      Var y = model_(x);
+      if (config.sees_two_views) y = y + model_(2.0 * x);
       return {{"loss", mse_loss(y, target)},
               {"error", mean(abs(y - target))},
               {"y", y},
@@ -184,9 +187,8 @@ TEST(Buffers, HaveTheSameBitsAtEveryStageOnAnyNumberOfRanks) {
 }
 
 // The mean over a step's micro-batches of their next values, updated once a step, not once for
-// each.
-TEST(Buffers, HoldTheMeanOverTheStep) {
-  const Result result = Train({2, 3});
+// each; `factor` is that of the mean of x.
+void ExpectMeanOverTheStep(const Result& result, double factor) {
   EXPECT_EQ(result.steps, std::vector<float>{3});
   ASSERT_EQ(result.means.size(), static_cast<size_t>(kWidth));
   std::vector<double> expected(kWidth);
@@ -197,10 +199,20 @@ TEST(Buffers, HoldTheMeanOverTheStep) {
       for (size_t i = 0; i < x.size(); ++i) mean[i % kWidth] += x[i] / (kBatch * kMicroBatches);
     }
     for (int64_t c = 0; c < kWidth; ++c) {
-      expected[c] = (1.0 - kMomentum) * expected[c] + kMomentum * mean[c];
+      expected[c] = (1.0 - kMomentum) * expected[c] + kMomentum * factor * mean[c];
     }
   }
   for (int64_t c = 0; c < kWidth; ++c) EXPECT_NEAR(result.means[c], expected[c], 1e-6);
+}
+
+TEST(Buffers, HoldTheMeanOverTheStep) { ExpectMeanOverTheStep(Train({2, 3}), 1.0); }
+
+TEST(Buffers, OfAModuleThatIsCalledTwiceHoldTheMeanOfBothCalls) {
+  const Config twice = {1, 0, DType::kF32, /*sees_two_views=*/true};
+  const Result expected = Train(twice);
+  ExpectMeanOverTheStep(expected, 1.5);
+  ExpectSame(Train({3, 3, DType::kF32, true}), expected);
+  ExpectSame(Train({2, 2, DType::kF32, true}), expected);
 }
 
 TEST(Buffers, AreInCheckpoints) {

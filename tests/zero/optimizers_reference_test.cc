@@ -66,6 +66,21 @@ optim::Optimizer OptimizerOf(const std::string& name) {
     return optim::rule_of(optim::Adam{
         .lr = 0.002, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1});
   }
+  if (name == "adadelta") {
+    return optim::Adadelta{.lr = 0.5, .rho = 0.8, .epsilon = 1e-5, .weight_decay = 0.1};
+  }
+  if (name == "adamax") {
+    return optim::Adamax{
+        .lr = 0.005, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-6, .weight_decay = 0.1};
+  }
+  if (name == "radam") {
+    return optim::RAdam{
+        .lr = 0.002, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-6, .weight_decay = 0.1};
+  }
+  if (name == "radam_decoupled") {
+    return optim::RAdam{
+        .lr = 0.002, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .decoupled = true};
+  }
   ADD_FAILURE() << "no optimizer " << name;
   return optim::Sgd{};
 }

@@ -109,7 +109,7 @@ class Feeder {
       std::vector<char>& data = fed_[node];
       data = Data(*node, type, step, micro_batch);
       ZG_RETURN_IF_ERROR(trainer_.executor().SetInput(section.name, node->attributes.String("name"),
-                                                      data.data(),
+                                                      type.dtype, data.data(),
                                                       static_cast<int64_t>(data.size())));
     }
     return Status::Ok();

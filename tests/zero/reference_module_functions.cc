@@ -69,6 +69,34 @@ Var RunBilinear(Var a, Var b) {
   return layer(a, flip(a, 2));
 }
 
+Var SumOfBags(Var a, Var table, nn::BagMode mode, bool has_padding, Var weights = {}) {
+  nn::EmbeddingOptions options;
+  if (has_padding) options.padding_idx = 1;
+  nn::EmbeddingBag bag(nullptr, "bag", 5, 4, mode, options);
+  const nn::ParameterValues values(bag, [&](const nn::Parameter&) { return table; });
+  return bag(constant({3, 2}, std::vector<int64_t>{0, 3, 1, 4, 1, 1}), weights) * select(a, 0, 0);
+}
+
+BceOptions WeightsOf(Var b) {
+  BceOptions options;
+  options.weight = stop_gradient(abs(select(b, 0, 0)));
+  options.reduction = Reduction::kNone;
+  return options;
+}
+
+Var WithoutParameters(Var x) {
+  nn::BatchNormOptions options;
+  options.affine = false;
+  static nn::BatchNorm1d& norm = *new nn::BatchNorm1d(nullptr, "norm", 4, options);
+  return norm(x);
+}
+
+Var WithBiasOfKeys(Var a, Var b) {
+  AttentionOptions options;
+  options.bias = b;
+  return attention(a, flip(a, 1), square(a), options);
+}
+
 }  // namespace
 
 const std::map<std::string, Function>& ModuleFunctions() {
@@ -116,6 +144,32 @@ const std::map<std::string, Function>& ModuleFunctions() {
        [](Var a, Var b) {
          return RunCell<nn::GRUCell>(a, b, 3,
                                      [](auto& cell, Var x, Var h, Var*) { return cell(x, h); });
+       }},
+      {"bce_with_weights",
+       [](Var a, Var b) {
+         BceOptions options = WeightsOf(b);
+         options.pos_weight = constant({4}, std::vector<float>{0.5f, 2.0f, 3.0f, 1.0f});
+         return bce_with_logits(a, sigmoid(b), options);
+       }},
+      {"binary_cross_entropy",
+       [](Var a, Var b) { return binary_cross_entropy(sigmoid(a), sigmoid(b), WeightsOf(b)); }},
+      {"embedding_bag_sum", [](Var a, Var b) { return SumOfBags(a, b, nn::BagMode::kSum, true); }},
+      {"embedding_bag_mean",
+       [](Var a, Var b) { return SumOfBags(a, b, nn::BagMode::kMean, true); }},
+      {"embedding_bag_max", [](Var a, Var b) { return SumOfBags(a, b, nn::BagMode::kMax, true); }},
+      {"embedding_bag_weighted",
+       [](Var a, Var b) {
+         const std::vector<float> weights = {0.5f, 2.0f, 1.0f, -1.0f, 0.0f, 3.0f};
+         return SumOfBags(a, b, nn::BagMode::kSum, false, constant({3, 2}, weights));
+       }},
+      {"batch_norm_without_parameters",
+       [](Var a, Var b) { return WithoutParameters(transpose(a, 1, 2)) * b; }},
+      {"layer_norm_without_parameters", [](Var a, Var b) { return layer_norm(a) * b; }},
+      {"attention_with_a_bias_of_keys", WithBiasOfKeys},
+      {"constants",
+       [](Var a, Var b) {
+         const Var picked = index_select(a, 2, constant({3}, std::vector<int64_t>{3, 0, 0}));
+         return picked * constant({3}, std::vector<float>{0.1f, -2.5f, 7.0f}) * b;
        }},
       {"lstm_cell",
        [](Var a, Var b) {

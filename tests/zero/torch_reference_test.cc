@@ -135,8 +135,9 @@ Status FeedPart(Trainer& trainer, const SafetensorsFile& file, int64_t part, int
   for (const char* name : {"x", "y"}) {
     const SafetensorsEntry* entry = file.Find(std::string("data.") + name);
     const int64_t bytes = static_cast<int64_t>(entry->size_bytes()) / parts;
+    const DType dtype = entry->dtype == SafetensorsDType::kI64 ? DType::kI64 : DType::kF32;
     ZG_RETURN_IF_ERROR(
-        trainer.executor().SetInput("", name, file.Data(*entry) + part * bytes, bytes));
+        trainer.executor().SetInput("", name, dtype, file.Data(*entry) + part * bytes, bytes));
   }
   return Status::Ok();
 }

@@ -23,6 +23,7 @@ class BroadcastBlocks {
       : dims_(BroadcastDims<kOperands>(result, operands)), num_elements_(result.num_elements()) {
     std::copy_n(bytes, kOperands, bytes_);
     for (int i = 0; i < kOperands; ++i) {
+      own_dims_[i] = dims_.Of(i);
       const int64_t* const strides = dims_.strides[i];
       is_number_[i] = std::all_of(strides, strides + dims_.num_dims,
                                   [](int64_t stride) { return stride == 0; });
@@ -91,12 +92,13 @@ class BroadcastBlocks {
   void Gather(int operand, const void* data, int64_t begin, int64_t count, char* block) const {
     WithElements(bytes_[operand], [&](auto zero) {
       using T = decltype(zero);
-      GatherElements(dims_, operand, static_cast<const T*>(data), begin, count,
+      GatherElements(own_dims_[operand], 0, static_cast<const T*>(data), begin, count,
                      reinterpret_cast<T*>(block));
     });
   }
 
   const StridedDims<kOperands> dims_;
+  StridedDims<1> own_dims_[kOperands];
   const int64_t num_elements_;
   int64_t bytes_[kOperands];
   bool is_number_[kOperands];  // one element that is repeated everywhere

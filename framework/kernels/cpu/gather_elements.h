@@ -28,11 +28,30 @@ ZG_INLINE void GatherWholeRows(const T* from, int64_t stride, bool repeats, int6
   }
 }
 
+// A few elements, for which a call of memcpy would take longer than the copy.
+template <typename T>
+ZG_INLINE void CopyFew(const T* from, int64_t count, T* to) {
+  for (; count >= 4; count -= 4, from += 4, to += 4) std::memcpy(to, from, 4 * sizeof(T));
+  if ((count & 2) != 0) {
+    std::memcpy(to, from, 2 * sizeof(T));
+    from += 2;
+    to += 2;
+  }
+  if ((count & 1) != 0) *to = *from;
+}
+
 // Part of a row, whose elements are `step` apart. Returns their number.
 template <typename T>
 int64_t GatherRow(const T* from, int64_t step, int64_t count, T* block) {
-  if (step == 0) {
+  if (step == 0 && count <= kGatherPiece) {
+    T piece[4];
+    std::fill_n(piece, 4, *from);
+    for (int64_t i = 0; i < count; i += 4)
+      CopyFew(piece, std::min<int64_t>(4, count - i), block + i);
+  } else if (step == 0) {
     std::fill_n(block, count, *from);
+  } else if (step == 1 && count <= kGatherPiece) {
+    CopyFew(from, count, block);
   } else if (step == 1) {
     std::memcpy(block, from, count * sizeof(T));
   } else {

@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/dim_view.h"
+#include "framework/kernels/math/cumulative_math.h"
 #include "framework/kernels/math/top_k_order.h"
 #include "framework/tensor/half.h"
 
@@ -47,6 +48,21 @@ RankedElement FirstOfRow(const T* row, int64_t count, float sign) {
   best.index = best_block;
   while (ToF32(row[best.index]) * sign != best.value) ++best.index;
   return best;
+}
+
+// The same for rows of a few elements, which are not worth the blocks.
+constexpr int64_t kShortRow = 32;
+template <typename T>
+int64_t FirstOfShortRow(const T* row, int64_t count, float sign) {
+  float largest = ToF32(row[0]) * sign;
+  int64_t index = 0;
+  for (int64_t i = 1; i < count; ++i) {
+    const float value = ToF32(row[i]) * sign;
+    const bool takes = IsNewMaximum(value, largest);
+    largest = takes ? value : largest;
+    index = takes ? i : index;
+  }
+  return index;
 }
 
 // The same for `count` columns at once: row i of them is at offset i * count.
@@ -147,7 +163,8 @@ class TopK : public Kernel {
   template <typename T>
   void RunOne(const T* x, void* workspace, T* values, int64_t* indices) const {
     if (k_ == 1 && x_.inner == 1) {
-      indices[0] = FirstOfRow(x, x_.size, sign_).index;
+      indices[0] = x_.size <= kShortRow ? FirstOfShortRow(x, x_.size, sign_)
+                                        : FirstOfRow(x, x_.size, sign_).index;
       values[0] = x[indices[0]];
     } else if (k_ == 1 && by_columns()) {
       float* const best = static_cast<float*>(workspace);

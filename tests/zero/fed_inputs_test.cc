@@ -1,0 +1,135 @@
+// What a trainer is fed: each micro-batch and eval needs all of its inputs, of their dtypes. And what a
+// step that fails leaves behind: nothing.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/comm/in_process.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/runtime/plan_program.h"
+#include "framework/train/trainer.h"
+#include "zero/compile.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+using Data = std::vector<NamedData>;
+
+struct Model : nn::Module {
+  Var forward(Var ids) override { return output(table(ids)); }
+
+  nn::Embedding table{this, "table", 4, 3};
+  nn::Linear output{this, "output", 3, 1};
+};
+
+class FedInputs : public ::testing::Test {
+ protected:
+  void Start(int64_t micro_batches) {
+    RegisterAllOps();
+    graph_.train(optim::Adam{0.1}, [&](Inputs& in) {
+      const Var y = in.f32("y", {2, 1});
+      return mse_loss(model_(in.i64("ids", {2})), y);
+    });
+    graph_.eval("predict", [&](Inputs& in) { return model_(in.i64("ids", {2})); });
+    graph_.config().micro_batches = micro_batches;
+    auto trainer = make_trainer(graph_, group_.communicator(0), {});
+    ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
+    trainer_ = std::move(*trainer);
+  }
+
+  std::string Error(const StatusOr<float>& loss) {
+    return loss.ok() ? "" : std::string(loss.status().message());
+  }
+
+  Model model_;
+  Graph graph_{"fed"};
+  InProcessGroup group_{1};
+  std::unique_ptr<Trainer> trainer_;
+  const std::vector<int64_t> ids_ = {1, 3};
+  const std::vector<float> y_ = {0.5f, -1.0f};
+};
+
+TEST_F(FedInputs, AreForgottenAfterTheStep) {
+  Start(1);
+  ASSERT_TRUE(trainer_->step({{"ids", ids_}, {"y", y_}}).ok());
+  EXPECT_EQ(Error(trainer_->step(Data{{"y", y_}})), "input \"ids\" was not set");
+  EXPECT_EQ(Error(trainer_->step(Data{{"ids", ids_}})), "input \"y\" was not set");
+  ASSERT_TRUE(trainer_->eval("predict", {{"ids", ids_}}).ok());
+  EXPECT_EQ(trainer_->eval("predict", {}).message(), "input \"ids\" was not set");
+}
+
+TEST_F(FedInputs, AreForgottenAfterEachMicroBatch) {
+  Start(2);
+  EXPECT_EQ(Error(trainer_->step([&](int64_t micro_batch) {
+              return micro_batch == 0 ? trainer_->feed({{"ids", ids_}, {"y", y_}}) : Status::Ok();
+            })),
+            "input \"y\" was not set");
+}
+
+TEST_F(FedInputs, HaveTheDeclaredDType) {
+  Start(1);
+  const std::vector<int64_t> whole = {1};  // as many bytes as y
+  EXPECT_EQ(Error(trainer_->step({{"ids", ids_}, {"y", whole}})),
+            "input \"y\": got i64, expected f32[2,1]");
+  const std::vector<float> four(4);
+  EXPECT_EQ(trainer_->eval("predict", {{"ids", four}}).message(),
+            "input \"ids\": got f32, expected i64[2]");
+}
+
+TEST_F(FedInputs, MayBePartsOfLongerArrays) {
+  Start(1);
+  const std::vector<int64_t> ids = {0, 1, 3, 2};
+  const std::vector<float> y = {7.0f, 0.5f, -1.0f};
+  const StatusOr<float> loss = trainer_->step({{"ids", ids.data() + 1, 2}, {"y", y.data() + 1, 2}});
+  ASSERT_TRUE(loss.ok()) << loss.status().ToString();
+  Trainer* const first = trainer_.get();
+  const std::string digest = first->digest_parameters()->sha256;
+  trainer_.reset();
+  Start(1);
+  EXPECT_EQ(*trainer_->step({{"ids", ids_}, {"y", y_}}), *loss);
+  EXPECT_EQ(trainer_->digest_parameters()->sha256, digest);
+}
+
+TEST_F(FedInputs, AStepThatFailsDoesNotCount) {
+  Start(1);
+  ASSERT_TRUE(trainer_->step({{"ids", ids_}, {"y", y_}}).ok());
+  const std::string digest = trainer_->digest_parameters()->sha256;
+  const std::vector<int64_t> unknown = {1, 9};
+  EXPECT_NE(Error(trainer_->step({{"ids", unknown}, {"y", y_}})), "");
+  EXPECT_EQ(trainer_->steps_done(), 1);
+  EXPECT_EQ(trainer_->num_updates(), 1);
+  EXPECT_EQ(trainer_->digest_parameters()->sha256, digest);
+}
+
+// The order in which a program uses inputs depends on its settings; what a checkpoint says of them does
+// not, so that another dtype or number of ranks may resume it.
+TEST(InputsOfCheckpoints, AreInTheOrderOfTheModel) {
+  RegisterAllOps();
+  const nn::Linear linear(nullptr, "m", 8, 8);
+  Graph graph("inputs");
+  graph.train(optim::Adam{0.1}, [&](Inputs& in) {
+    const Var a = in.f32("a", {4, 8}), b = in.f32("b", {4, 8});
+    const Var decay = sum(square(linear.weight));
+    return mean(square(zg::linear(a - b, linear.weight))) + 1e-4 * decay;
+  });
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int ranks : {1, 2}) {
+      CompileOptions options = graph.config();
+      options.dtype = dtype;
+      options.micro_batches = 2;
+      options.zero.stage = 3;
+      const StatusOr<Program> program =
+          zero::Compile(graph, Mesh::DataParallel(ranks), options, TargetOf(CpuKernels()));
+      ASSERT_TRUE(program.ok()) << program.status().ToString();
+      EXPECT_EQ(program->settings.at("inputs"), "a: f32[4,8], b: f32[4,8]");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zg

@@ -1,0 +1,148 @@
+// Generation by models that see more than the text.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/comm/in_process.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/train/generator.h"
+#include "tests/zero/generation_run.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kMemory = 5, kWidth = 16;
+
+// A text that is generated from a memory, as in translation.
+struct Decoder : nn::Module {
+  nn::Embedding table{this, "table", kVocabulary, kWidth};
+  nn::Parameter positions{this, "positions", {kContext, kWidth}, Initializer::Normal(0.5)};
+  nn::TransformerDecoderLayer layer{this, "layer", kWidth, 2};
+
+  Var operator()(Var tokens, Var memory) {
+    nn::AttentionMasks causal;
+    causal.causal = true;
+    const Var x = table(tokens) + at_positions(positions, tokens.dim(1));
+    return linear(layer(x, memory, causal), table.weight);
+  }
+};
+
+class Translation {
+ public:
+  explicit Translation(Communicator& communicator) : communicator_(communicator) {}
+
+  Status Start() {
+    graph_.train(optim::Sgd{0.1}, [&](Inputs& in) {
+      const Var memory = in.f32("memory", {1, kMemory, kWidth});
+      const Var logits = decoder_(in.i64("x", {1, kContext}), memory);
+      return cross_entropy(reshape(logits, {kContext, kVocabulary}), in.i64("y", {kContext}));
+    });
+    generator_.emplace(graph_, GeneratorOptions{.context = kContext, .chunk = 7},
+                       [&](Var tokens, Inputs& in) {
+                         return decoder_(tokens, in.f32("memory", {1, kMemory, kWidth}, Sbp::B()));
+                       });
+    graph_.eval("whole", [&](Inputs& in) {
+      const Var memory = in.f32("memory", {1, kMemory, kWidth}, Sbp::B());
+      return decoder_(in.i64("x", {1, kContext}, Sbp::B()), memory);
+    });
+    graph_.config().zero.stage = 3;
+    ZG_ASSIGN_OR_RETURN(trainer_, make_trainer(graph_, communicator_));
+    return Status::Ok();
+  }
+
+  // The tokens that follow the prompt, after checks that each is the most probable of the logits, and
+  // that these are those of the whole text.
+  StatusOr<std::vector<int64_t>> Generate(std::vector<int64_t> text,
+                                          const std::vector<float>& memory) {
+    GenerateOptions options;
+    options.inputs = {{"memory", memory}};
+    options.max_tokens = 6;
+    options.sampler.temperature = 0.0;
+    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens,
+                        generator_->generate(*trainer_, text, options));
+    for (const int64_t token : tokens) {
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                          generator_->logits(*trainer_, text, options.inputs));
+      std::vector<int64_t> padded = text;
+      padded.resize(kContext);
+      ZG_RETURN_IF_ERROR(trainer_->eval("whole", {{"x", padded}, {"memory", memory}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> whole, trainer_->result("whole"));
+      const auto row = whole.begin() + (static_cast<int64_t>(text.size()) - 1) * kVocabulary;
+      EXPECT_EQ(logits, std::vector<float>(row, row + kVocabulary));
+      EXPECT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
+      text.push_back(token);
+    }
+    return tokens;
+  }
+
+  std::string ErrorWithoutInputs() {
+    return std::string(generator_->logits(*trainer_, Text(3)).status().message());
+  }
+
+ private:
+  Communicator& communicator_;
+  Decoder decoder_;
+  Graph graph_{"translate"};
+  std::optional<Generator> generator_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+TEST(Generation, SeesInputsBesideTheText) {
+  const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+    Translation translation(communicator);
+    ZG_RETURN_IF_ERROR(translation.Start());
+    std::vector<float> memory(kMemory * kWidth);
+    std::vector<std::vector<int64_t>> texts;
+    for (const float scale : {1.0f, -3.0f}) {
+      for (size_t i = 0; i < memory.size(); ++i) memory[i] = scale * static_cast<float>(i % 7) / 4;
+      ZG_ASSIGN_OR_RETURN(texts.emplace_back(), translation.Generate(Text(20), memory));
+    }
+    EXPECT_NE(texts[0], texts[1]);
+    EXPECT_NE(translation.ErrorWithoutInputs().find("\"memory\" was not set"), std::string::npos);
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+// A model that looks along the tokens by itself does not see those of earlier runs: its logits would be
+// those of another text.
+std::string ErrorOfModel(const std::function<Var(Var x)>& along_tokens) {
+  InProcessGroup group(1);
+  const nn::Embedding table(nullptr, "table", kVocabulary, kWidth);
+  Graph graph("along");
+  Generator generator(graph, {.context = kContext, .chunk = 7}, [&](Var tokens) {
+    const Var x = embedding(tokens, table.weight);
+    AttentionOptions causal;
+    causal.causal = true;
+    return linear(attention(x, x, x, causal) + along_tokens(x), table.weight);
+  });
+  const auto trainer = make_trainer(graph, group.communicator(0));
+  EXPECT_TRUE(trainer.ok()) << trainer.status().ToString();
+  return std::string(generator.logits(**trainer, Text(20)).status().message());
+}
+
+TEST(Generation, RefusesModelsThatLookAlongTokensByThemselves) {
+  RegisterAllOps();
+  EXPECT_EQ(ErrorOfModel([](Var x) { return x; }), "");
+  EXPECT_EQ(ErrorOfModel([](Var x) { return slice(with_earlier_tokens(x, 1), 1, 0, x.dim(1)); }),
+            "");
+  const auto shifted = [](Var x) { return pad(slice(x, 1, 0, x.dim(1) - 1), 1, 1, 0); };
+  const auto summed = [](Var x) { return cumsum(x, 1); };
+  const auto numbered = [](Var x) {
+    return x * unsqueeze(to(arange(x.dim(1), 1), DType::kF32), 1);
+  };
+  for (const std::function<Var(Var)>& function :
+       std::vector<std::function<Var(Var)>>{shifted, summed, numbered}) {
+    EXPECT_NE(ErrorOfModel(function).find("the model looks along the tokens"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace zg
