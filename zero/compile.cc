@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/check.h"
@@ -36,6 +37,19 @@ std::string InputsText(const ir::Graph& traced, const ir::Graph& compiled) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", used->first, used->second);
   }
   return text;
+}
+
+// All inputs of a graph: eval section or "", and name.
+std::set<std::pair<std::string, std::string>> InputsOf(const ir::Graph& graph) {
+  std::set<std::pair<std::string, std::string>> inputs;
+  for (const auto& section : graph.sections()) {
+    const bool is_eval = section->kind == ir::SectionKind::kEval;
+    for (const ir::Node* node : section->nodes) {
+      if (node->op->traits.kind != ir::OpKind::kInput) continue;
+      inputs.emplace(is_eval ? section->name : "", node->attributes.String("name"));
+    }
+  }
+  return inputs;
 }
 
 // The parameters that are not trained: "table.weight, head.bias".
@@ -108,6 +122,8 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   program.graph.set_mesh(mesh);
   program.graph.set_micro_batches(program.options.micro_batches);
   ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program, phase));
+  program.unused_inputs = InputsOf(graph.ir());
+  for (const auto& used : InputsOf(program.graph)) program.unused_inputs.erase(used);
   if (update.has_value()) program.settings["inputs"] = InputsText(graph.ir(), program.graph);
   return program;
 }

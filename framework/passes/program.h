@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -44,6 +46,9 @@ struct Program {
   // ascending, or the further phases. They have the same variables at the same places; `memory` has
   // room for each.
   Variant variant;
+  // Inputs that the model declares and the program lacks, because nothing reads them: the eval section,
+  // or "" for training, and the name.
+  std::set<std::pair<std::string, std::string>> unused_inputs;
   std::vector<Program> other_variants = {};
 };
 

@@ -20,6 +20,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -39,6 +40,7 @@
 namespace zg {
 
 struct ExecutorOptions {
+  std::set<std::pair<std::string, std::string>> unused_inputs = {};  // as in Program: may be set
   uint64_t seed = 0;  // for initial values and dropout
   // Records in a MemoryMeter the memory that every run touches: a few comparisons per operand.
   bool measure_memory = true;

@@ -53,6 +53,14 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
     return Outputs{};  // only the caches: what computes logits is dead code
   });
   graph.eval(decode(), [&](Inputs& in) { return call(in, 1); });
+  if (num_checked() > 1) {
+    graph.eval(check(), [&](Inputs& in) { return call(in, num_checked()); });
+  }
+}
+
+int64_t Generator::num_checked() const {
+  constexpr int64_t kEnough = 3;  // whatever an operation does that mixes tokens
+  return std::min(kEnough, options_.context);
 }
 
 std::string Generator::who() const { return fmt::format("generator '{}'", options_.name); }
@@ -126,7 +134,7 @@ StatusOr<std::vector<float>> Generator::Continue(Trainer& trainer, const std::ve
   // A state does not go back to what it was.
   if (has_states_ && begin < static_cast<int64_t>(cached_.size())) begin = 0;
   reset();  // an error leaves no valid cache
-  if (!is_checked_ && NumTogether(text, begin) > 1) {
+  if (!is_checked_ && num_checked() > 1) {
     ZG_RETURN_IF_ERROR(CheckTogether(trainer, text, inputs));
     is_checked_ = true;
     begin = 0;
@@ -175,18 +183,16 @@ Status Generator::Run(Trainer& trainer, const std::string& program,
 
 Status Generator::CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
                                 const std::vector<NamedData>& inputs) const {
-  constexpr int64_t kEnough = 3;  // tokens, whatever an operation that mixes them does
-  const int64_t together = NumTogether(text, 0);
-  const int64_t count = has_states_ ? together : std::min(kEnough, together);
-  for (int64_t i = 0; i <= count; ++i) {
-    ZG_RETURN_IF_ERROR(Run(trainer, decode(), {text[i]}, i, inputs));
+  std::vector<int64_t> tokens = text;
+  tokens.resize(num_checked(), text[0]);
+  std::vector<float> expected;
+  for (int64_t i = 0; i < num_checked(); ++i) {
+    ZG_RETURN_IF_ERROR(Run(trainer, decode(), {tokens[i]}, i, inputs));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> row, trainer.result(decode()));
+    expected.insert(expected.end(), row.begin(), row.end());
   }
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> expected, trainer.result(decode()));
-  std::vector<int64_t> tokens(text.begin(), text.begin() + together);
-  tokens.resize(options_.chunk);
-  ZG_RETURN_IF_ERROR(Run(trainer, prefill(), tokens, 0, inputs));
-  ZG_RETURN_IF_ERROR(Run(trainer, decode(), {text[count]}, count, inputs));
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result(decode()));
+  ZG_RETURN_IF_ERROR(Run(trainer, check(), tokens, 0, inputs));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result(check()));
   // They are equal on the CPU; a GPU, and 16 bits, may round otherwise.
   const double tolerance = trainer.program().options.dtype == DType::kF32 ? 1e-3 : 0.1;
   float largest = 0.0f;
@@ -203,7 +209,8 @@ Status Generator::CheckTogether(Trainer& trainer, const std::vector<int64_t>& te
         "those of earlier runs, such as a slice, a sum or a convolution over them, or positions that "
         "begin anew\n  hint: attention, at_positions, the functions of nn/over_tokens.h and "
         "Decoding::State do",
-        who(), i, count + 1, expected[i], logits[i]);
+        who(), static_cast<int64_t>(i) % vocabulary_, static_cast<int64_t>(i) / vocabulary_ + 1,
+        expected[i], logits[i]);
   }
   return Status::Ok();
 }

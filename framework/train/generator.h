@@ -1,7 +1,9 @@
-// Generator: a model continues texts token by token. It uses two eval programs, which share the
+// Generator: a model continues texts token by token. It uses eval programs, which share the
 // parameters with training at every stage and on any number of ranks, and keep the keys and values
 // of attention and the states of recurrences (framework/nn/decoding.h): "prefill" computes them for a
-// chunk of a text at once, "decode" computes the logits after one token.
+// chunk of a text at once, "decode" computes the logits after one token. Before the first text "check"
+// computes those after three tokens at once, which must be the same: a model that looks along the tokens
+// in a way that decoding does not know is an error.
 //
 //   zg::Graph graph("gpt");
 //   graph.train(...);
@@ -17,9 +19,7 @@
 // Caches are part of the arena and of its plan: `context` rows for each of them, in the model's
 // dtype, and one row in f32 for each state, whole on every rank. Logits equal those of the whole text
 // computed at once; on the CPU in every bit. (In 16 bits the states of an LSTM's cells are rounded
-// where a chunk ends.) The first text that is long enough is computed both in a chunk and token by token:
-// a model that looks along the tokens in a way that decoding does not know is an error. A model without
-// attention reads and writes texts of any length: the context
+// where a chunk ends.) A model without attention reads and writes texts of any length: the context
 // limits it only in what a table of positions holds.
 #pragma once
 
@@ -88,6 +88,8 @@ class Generator {
  private:
   std::string prefill() const { return options_.name + ".prefill"; }
   std::string decode() const { return options_.name + ".decode"; }
+  std::string check() const { return options_.name + ".check"; }
+  int64_t num_checked() const;  // tokens of "check"
   // Returns "generator 'generate'".
   std::string who() const;
   Status CheckText(const std::vector<int64_t>& text) const;
@@ -98,7 +100,8 @@ class Generator {
   int64_t NumTogether(const std::vector<int64_t>& text, int64_t begin) const;
   Status Run(Trainer& trainer, const std::string& program, const std::vector<int64_t>& tokens,
              int64_t start, const std::vector<NamedData>& inputs) const;
-  // Error unless both programs agree on the text's first tokens. It leaves other caches behind.
+  // Error unless "check", which computes a few tokens at once, and "decode" agree on the first tokens of
+  // the text. It leaves other caches behind.
   Status CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
                        const std::vector<NamedData>& inputs) const;
   // Computes the text from token `begin` on, and returns the logits after its last token.

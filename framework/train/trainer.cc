@@ -56,6 +56,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const Program& program) const {
   options.record = options_.record;
   options.memory = &program.memory;
   options.variant = program.variant;
+  options.unused_inputs = program.unused_inputs;
   options.arena_of = executor_.get();  // null for the first one
   return options;
 }

@@ -140,6 +140,15 @@ TEST(MatrixFunctions, SingularMatrices) {
        "error: cholesky: matrix 0 of the 2 is not positive definite");
 }
 
+TEST(MatrixFunctions, BatchNormWithoutParameters) {
+  Eager eager({.training = true});
+  nn::BatchNormOptions options;
+  options.affine = false;
+  nn::BatchNorm1d plain(nullptr, "plain", 2, options), scaled(nullptr, "scaled", 2);
+  const Tensor x = eager.f32({3, 2}, {1, 2, 3, 5, -1, 0.5f});
+  EXPECT_EQ(Tensor(plain(x)).values(), Tensor(scaled(x)).values());
+}
+
 TEST(MatrixFunctions, ParametersHaveOperators) {
   Eager eager;
   const nn::Linear linear(nullptr, "linear", 2, 1);

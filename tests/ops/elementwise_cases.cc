@@ -79,9 +79,12 @@ const Op kOps[] = {
      MakeSomeInfinite},
     {"maximum", 2, [](double a, double b) { return std::max(a, b); }, 1.0, {}, MoveApart},
     {"minimum", 2, [](double a, double b) { return std::min(a, b); }, 1.0, {}, MoveApart},
-    {"share_of_larger", 2, [](double a, double b) { return a > b    ? 1.0
-                                                           : a == b ? 0.5
-                                                                    : 0.0; }},
+    {"share_of_larger",
+     2,
+     [](double a, double b) { return a > b ? 1.0 : 0.0; },
+     1.0,
+     {},
+     MoveApart},
     {"scale", 1, [](double x, double) { return -0.75 * x; }, 1.0, {{"factor", -0.75}}},
     {"shift", 1, [](double x, double) { return x + 0.375; }, 1.0, {{"offset", 0.375}}},
     {"reciprocal", 1, [](double x, double) { return 1.0 / x; }, 1.0, {}, MakePositive},

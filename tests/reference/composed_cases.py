@@ -160,7 +160,6 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
             a, b, mode="sum", per_sample_weights=torch.tensor([[0.5, 2.0], [1.0, -1.0], [0.0, 3.0]]).double()
         ),
     ),
-    "batch_norm_without_parameters": ((4, 1), lambda a, b: F.batch_norm(a.mT, None, None, training=True) * b),
     "layer_norm_without_parameters": ((4,), lambda a, b: F.layer_norm(a, (4,)) * b),
     "attention_with_a_bias_of_keys": (
         (2, 1, 1, 3),

@@ -134,14 +134,14 @@ RUNS = [
     ("adam_rule", torch.optim.Adam,
      dict(lr=0.002, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1)),
     ("adadelta", torch.optim.Adadelta, dict(lr=0.5, rho=0.8, eps=1e-5, weight_decay=0.1)),
-    ("adamax", torch.optim.Adamax, dict(lr=0.005, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.1)),
+    ("adamax", torch.optim.Adamax, dict(lr=0.002, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.1)),
     ("radam", torch.optim.RAdam, dict(lr=0.002, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.1)),
     ("radam_decoupled", torch.optim.RAdam,
      dict(lr=0.002, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.1, decoupled_weight_decay=True)),
 ]
 
 # torch.optim.AdamW and Adafactor multiply by 1 - lr weight_decay, whose rounding to f32 adds up over the steps.
-IN_F64 = ["adamw_ema", "adafactor_with_decay"]
+IN_F64 = ["adamw_ema", "adafactor_with_decay", "adamax", "radam_decoupled"]
 
 
 def rounded(*shape):

@@ -57,19 +57,19 @@ class Translation {
     return Status::Ok();
   }
 
-  // The tokens that follow the prompt, after checks that each is the most probable of the logits, and
-  // that these are those of the whole text.
-  StatusOr<std::vector<int64_t>> Generate(std::vector<int64_t> text,
-                                          const std::vector<float>& memory) {
+  // Generates, and checks that each token is the most probable one, and that its logits are those of the
+  // whole text. Returns the last ones.
+  StatusOr<std::vector<float>> Generate(std::vector<int64_t> text,
+                                        const std::vector<float>& memory) {
     GenerateOptions options;
     options.inputs = {{"memory", memory}};
     options.max_tokens = 6;
     options.sampler.temperature = 0.0;
     ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens,
                         generator_->generate(*trainer_, text, options));
+    std::vector<float> logits;
     for (const int64_t token : tokens) {
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                          generator_->logits(*trainer_, text, options.inputs));
+      ZG_ASSIGN_OR_RETURN(logits, generator_->logits(*trainer_, text, options.inputs));
       std::vector<int64_t> padded = text;
       padded.resize(kContext);
       ZG_RETURN_IF_ERROR(trainer_->eval("whole", {{"x", padded}, {"memory", memory}}));
@@ -79,7 +79,7 @@ class Translation {
       EXPECT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
       text.push_back(token);
     }
-    return tokens;
+    return logits;
   }
 
   std::string ErrorWithoutInputs() {
@@ -99,12 +99,12 @@ TEST(Generation, SeesInputsBesideTheText) {
     Translation translation(communicator);
     ZG_RETURN_IF_ERROR(translation.Start());
     std::vector<float> memory(kMemory * kWidth);
-    std::vector<std::vector<int64_t>> texts;
+    std::vector<std::vector<float>> logits;
     for (const float scale : {1.0f, -3.0f}) {
       for (size_t i = 0; i < memory.size(); ++i) memory[i] = scale * static_cast<float>(i % 7) / 4;
-      ZG_ASSIGN_OR_RETURN(texts.emplace_back(), translation.Generate(Text(20), memory));
+      ZG_ASSIGN_OR_RETURN(logits.emplace_back(), translation.Generate(Text(20), memory));
     }
-    EXPECT_NE(texts[0], texts[1]);
+    EXPECT_NE(logits[0], logits[1]);
     EXPECT_NE(translation.ErrorWithoutInputs().find("\"memory\" was not set"), std::string::npos);
     return Status::Ok();
   });
@@ -140,7 +140,8 @@ TEST(Generation, RefusesModelsThatLookAlongTokensByThemselves) {
   };
   for (const std::function<Var(Var)>& function :
        std::vector<std::function<Var(Var)>>{shifted, summed, numbered}) {
-    EXPECT_NE(ErrorOfModel(function).find("the model looks along the tokens"), std::string::npos);
+    EXPECT_NE(ErrorOfModel(function).find("the model looks along the tokens"), std::string::npos)
+        << ErrorOfModel(function);
   }
 }
 

@@ -121,7 +121,8 @@ TEST(Generation, ComputesLogitsOfTheLastTokenOnly) {
           }
         }
       }
-      EXPECT_EQ(programs, (std::set<std::string>{"generate.decode", "streams", "whole"}));
+      EXPECT_EQ(programs,
+                (std::set<std::string>{"generate.check", "generate.decode", "streams", "whole"}));
       return Status::Ok();
     });
   }

@@ -71,7 +71,7 @@ optim::Optimizer OptimizerOf(const std::string& name) {
   }
   if (name == "adamax") {
     return optim::Adamax{
-        .lr = 0.005, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-6, .weight_decay = 0.1};
+        .lr = 0.002, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
   }
   if (name == "radam") {
     return optim::RAdam{

@@ -84,13 +84,6 @@ BceOptions WeightsOf(Var b) {
   return options;
 }
 
-Var WithoutParameters(Var x) {
-  nn::BatchNormOptions options;
-  options.affine = false;
-  static nn::BatchNorm1d& norm = *new nn::BatchNorm1d(nullptr, "norm", 4, options);
-  return norm(x);
-}
-
 Var WithBiasOfKeys(Var a, Var b) {
   AttentionOptions options;
   options.bias = b;
@@ -162,8 +155,6 @@ const std::map<std::string, Function>& ModuleFunctions() {
          const std::vector<float> weights = {0.5f, 2.0f, 1.0f, -1.0f, 0.0f, 3.0f};
          return SumOfBags(a, b, nn::BagMode::kSum, false, constant({3, 2}, weights));
        }},
-      {"batch_norm_without_parameters",
-       [](Var a, Var b) { return WithoutParameters(transpose(a, 1, 2)) * b; }},
       {"layer_norm_without_parameters", [](Var a, Var b) { return layer_norm(a) * b; }},
       {"attention_with_a_bias_of_keys", WithBiasOfKeys},
       {"constants",

@@ -20,7 +20,7 @@ inline Status CheckTarget(const char* op, int64_t row, int64_t target, int64_t c
   if (target >= 0 && target < columns) return Status::Ok();
   return InvalidArgument("{}: the target at position {} is {}, the logits have classes 0 to {}{}",
                          op, row, target, columns - 1,
-                         target < 0
+                         target == -100
                              ? "\n  hint: cross_entropy with ClassLossOptions leaves out rows "
                                "whose target is ignore_index, -100"
                              : "");
