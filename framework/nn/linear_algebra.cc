@@ -33,9 +33,10 @@ Var ForBatch(Var x, const Shape& batch) {
   return x.shape().dims() == dims ? x : expand(x, dims);
 }
 
-// An op on systems of equations, whose operands get the same leading dims. Error: there are none.
-StatusOr<Var> OnSystem(const char* function, const char* op, Var a, Var b,
-                       ir::Attributes attributes) {
+// An op on systems of equations, solve(a, b), whose operands get the same leading dims. Error: there are
+// none.
+template <typename Solve>
+StatusOr<Var> OnSystem(const char* function, Var a, Var b, const Solve& solve) {
   ZG_RETURN_IF_ERROR(nn::Trace::Of(function).CheckUsable(b).WithContext(function));
   const bool is_vector = b.shape().num_dims() == 1;
   if (is_vector) b = unsqueeze(b, 1);
@@ -47,14 +48,20 @@ StatusOr<Var> OnSystem(const char* function, const char* op, Var a, Var b,
     return InvalidArgument("{}: its leading dims and those of {} cannot be broadcast to one",
                            Caller(function, a), b.shape().ToString());
   }
-  const Var x = nn::append(op, {ForBatch(a, *batch), ForBatch(b, *batch)}, std::move(attributes));
+  const Var x = solve(ForBatch(a, *batch), ForBatch(b, *batch));
   return is_vector ? squeeze(x, -1) : x;
+}
+
+Var Triangular(Var a, Var b, ir::Attributes attributes) {
+  return nn::append("solve_triangular", {a, b}, std::move(attributes));
 }
 
 }  // namespace
 
 Var solve(Var a, Var b) {
-  return Checked("solve", a, [&] { return OnSystem("solve", "solve", a, b, {}); });
+  return Checked("solve", a, [&] {
+    return OnSystem("solve", a, b, [](Var a, Var b) { return nn::append("solve", {a, b}); });
+  });
 }
 
 Var inverse(Var a) { return nn::append("inverse", {a}); }
@@ -87,17 +94,18 @@ Var cholesky(Var a) {
 
 Var cholesky_solve(Var b, Var l) {
   return Checked("cholesky_solve", l, [&]() -> StatusOr<Var> {
-    ZG_ASSIGN_OR_RETURN(const Var inner,
-                        OnSystem("cholesky_solve", "solve_triangular", l, b, {{"upper", false}}));
-    return OnSystem("cholesky_solve", "solve_triangular", l, inner,
-                    {{"upper", false}, {"transposed", true}});
+    return OnSystem("cholesky_solve", l, b, [](Var l, Var b) {
+      const Var inner = Triangular(l, b, {{"upper", false}});
+      return Triangular(l, inner, {{"upper", false}, {"transposed", true}});
+    });
   });
 }
 
 Var solve_triangular(Var a, Var b, bool upper, bool unit) {
   return Checked("solve_triangular", a, [&] {
-    return OnSystem("solve_triangular", "solve_triangular", a, b,
-                    {{"upper", upper}, {"unit", unit}});
+    return OnSystem("solve_triangular", a, b, [&](Var a, Var b) {
+      return Triangular(a, b, {{"upper", upper}, {"unit", unit}});
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // Training: the training loop of a job. It sets learning rates by the schedule of the flags, whose
 // factor is multiplied with trainer().lr_factor() (so a program sets a schedule of its own by calling
-// trainer().set_lr_factor before each step, and leaves --lr-schedule constant), shows progress,
+// trainer().set_lr_factor before each step, and leaves theirs constant), shows progress,
 // saves checkpoints, handles signals, and at the end writes summary and report, all as the job's
 // flags say. The program supplies the data.
 //

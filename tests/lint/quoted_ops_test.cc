@@ -48,6 +48,8 @@ constexpr Allowed kOtherMeanings[] = {
     // The ops that functions of floating-point and i64 operands append.
     {"framework/nn/functions.cc", ""},
     {"framework/nn/images.cc", "linear"},
+    {"framework/nn/linear_algebra.cc", "solve"},
+    {"framework/nn/linear_algebra.cc", "solve_triangular"},
     {"framework/nn/reductions.cc", "sum"},
 };
 

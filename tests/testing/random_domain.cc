@@ -33,7 +33,8 @@ ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x, const Nod
   if (is_matrix) {  // its diagonal outweighs the rest
     const int64_t n = x->type.shape.dim(-1);
     ir::Value* const columns = make("iota", {}, {{"size", n}});
-    ir::Value* const rows = make("reshape", {columns}, {{"dims", std::vector<int64_t>{n, 1}}});
+    const std::vector<int64_t> last = {1};
+    ir::Value* const rows = make("expand", {columns}, {{"dims", last}, {"sizes", last}});
     return make("masked_fill",
                 {make("scale", {make("tanh", {x}, {})}, {{"factor", 0.125}}),
                  make("equal", {columns, rows}, {})},
