@@ -91,8 +91,7 @@ Status CheckOptions(const ir::OpCall& call, const Operands& operands, const Size
     const bool fits = bias.num_dims() == 4 && (bias.dim(0) == 1 || bias.dim(0) == sizes.batch) &&
                       (bias.dim(1) == 1 || bias.dim(1) == sizes.heads) &&
                       bias.dim(2) == sizes.queries && bias.dim(3) == sizes.keys;
-    if (!fits)
-      return Rejected(call, operands.names, "bias is not (1 or B, 1 or H, Tq, Tk)");
+    if (!fits) return Rejected(call, operands.names, "bias is not (1 or B, 1 or H, Tq, Tk)");
   }
   return Status::Ok();
 }
