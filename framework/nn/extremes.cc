@@ -28,7 +28,22 @@ Dims WithoutOrOne(Var x, const Dims& dims, bool keep_dims) {
 }
 
 // Along one dim, which then has size 1; `dim` is one of x's.
+TopK Along(Var x, int64_t dim, int64_t k, bool largest);
+
+// The extreme of i64: of those whose upper bits are extreme the one with extreme lower bits. f32 holds
+// both exactly below 2^44.
+TopK ExtremeInteger(Var x, int64_t dim, bool largest) {
+  constexpr int64_t kPart = int64_t{1} << 20;
+  const Var upper = to(floor_divide(x, kPart), DType::kF32);
+  const Var lower = to(remainder(x, kPart), DType::kF32);
+  const Var is_extreme = equal(upper, Along(upper, dim, 1, largest).values);
+  const double other = largest ? -1.0 : static_cast<double>(kPart);
+  const Var index = Along(where(is_extreme, lower, other), dim, 1, largest).indices;
+  return {gather(x, dim, index), index};
+}
+
 TopK Along(Var x, int64_t dim, int64_t k, bool largest) {
+  if (x.dtype() == DType::kI64 && k == 1) return ExtremeInteger(x, dim, largest);
   const std::vector<Var> outputs =
       nn::append_all("top_k", {x}, {{"dim", dim}, {"k", k}, {"largest", largest}});
   return outputs.empty() ? TopK() : TopK{outputs[0], outputs[1]};

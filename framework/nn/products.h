@@ -15,10 +15,12 @@ namespace zg {
 Var matmul(Var a, Var b);
 
 // Sums of products of two operands, "bhqd,bhkd->bhqk": a letter that is in both operands and not in
-// the result is summed, and so is a letter that is in only one operand and not in the result.
+// the result is summed, and so is a letter that is in only one operand and not in the result. "..."
+// stands for any number of dims, which are broadcast; a letter that an operand has twice is its diagonal;
+// without "->" the result has the dims of "..." and the letters that occur once, in their order.
 Var einsum(std::string_view equation, Var a, Var b);
-// Any number of operands, such as "bi,oij,bj->bo". The products are taken from the left, and each keeps
-// the dims that later operands or the result name.
+// Any number of operands, such as "bi,oij,bj->bo", or one, "ii->". The products are taken from the left,
+// and each keeps the dims that later operands or the result name.
 Var einsum(std::string_view equation, const std::vector<Var>& operands);
 // a[i] b[j] of two rows of numbers.
 Var outer(Var a, Var b);

@@ -128,7 +128,7 @@ Var cumprod(Var x, int64_t dim) {
   });
 }
 
-Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end) {
+Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end, Var before) {
   return nn::Checked("linear_recurrence", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(nn::Trace::Of("linear_recurrence")
                            .CheckUsable(decay)
@@ -138,10 +138,26 @@ Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end) {
       return InvalidArgument("{}: got a decay {}, which does not fit",
                              nn::Caller("linear_recurrence", x), decay.shape().ToString());
     }
-    const Var wide = expand(x, shape->dims());
+    Var wide = expand(x, shape->dims());
+    const Var decays = expand(decay, shape->dims());
     ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("linear_recurrence", wide, dim));
-    return nn::append("linear_recurrence", {expand(decay, shape->dims()), wide},
-                      {{"dim", own}, {"from_end", from_end}});
+    if (!before.empty()) {
+      ZG_RETURN_IF_ERROR(nn::Trace::Of("linear_recurrence")
+                             .CheckUsable(before)
+                             .WithContext("linear_recurrence: before"));
+      Dims of_one = shape->dims();
+      of_one.erase(of_one.begin() + own);
+      if (before.shape().dims() != of_one) {
+        return InvalidArgument("{}: got the state {} before, expected {}",
+                               nn::Caller("linear_recurrence", x), before.shape().ToString(),
+                               Shape(of_one).ToString());
+      }
+      const int64_t others = wide.dim(static_cast<int>(own)) - 1;
+      const Var first = slice(decays, own, from_end ? others : 0, from_end ? others + 1 : 1);
+      const Var kept = first * unsqueeze(before, own);
+      wide = wide + pad(kept, own, from_end ? others : 0, from_end ? 0 : others);
+    }
+    return nn::append("linear_recurrence", {decays, wide}, {{"dim", own}, {"from_end", from_end}});
   });
 }
 

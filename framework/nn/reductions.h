@@ -35,7 +35,8 @@ Var cumprod(Var x, int64_t dim);
 // h_i = decay_i h_(i-1) + x_i along one dim, from h_0 = x_0 on; with `from_end` h_i = x_i + decay_i
 // h_(i+1), from the last element on. For state space models and other gated recurrences, averages
 // that forget, discounted returns. Shapes are broadcast (a copy). Computed in f32, one element after
-// the other, and differentiable twice. decay_0 is not used but must be finite.
-Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end = false);
+// the other, and differentiable twice. With a state `before` the first element, of x's shape without the
+// dim, h_0 = decay_0 before + x_0; else decay_0 is not used but must be finite.
+Var linear_recurrence(Var decay, Var x, int64_t dim, bool from_end = false, Var before = {});
 
 }  // namespace zg

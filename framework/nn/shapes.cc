@@ -149,6 +149,13 @@ Var transpose(Var x, int64_t dim0, int64_t dim1) {
   });
 }
 
+Var slice(Var x, int64_t dim, int64_t start) {
+  return Checked("slice", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("slice", x, dim));
+    return slice(x, own, start, x.dim(static_cast<int>(own)));
+  });
+}
+
 Var slice(Var x, int64_t dim, int64_t start, int64_t end, int64_t step) {
   return Checked("slice", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("slice", x, dim));

@@ -50,6 +50,7 @@ Var movedim(Var x, int64_t from, int64_t to);
 
 // Elements start, start + step, ... before `end` along one dim; negative ones count from the end.
 Var slice(Var x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
+Var slice(Var x, int64_t dim, int64_t start);  // all from there on
 // Element `index` along one dim, which is removed.
 Var select(Var x, int64_t dim, int64_t index);
 // Parts of x along one dim: of these sizes; equal parts; or of `size` elements each, where the last

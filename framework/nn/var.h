@@ -58,6 +58,10 @@ Var operator*(double factor, Var x);
 Var operator/(Var x, double divisor);
 Var operator/(double dividend, Var x);
 Var operator-(Var x);
+inline Var& operator+=(Var& a, Var b) { return a = a + b; }
+inline Var& operator-=(Var& a, Var b) { return a = a - b; }
+inline Var& operator*=(Var& a, Var b) { return a = a * b; }
+inline Var& operator/=(Var& a, Var b) { return a = a / b; }
 
 namespace nn {  // where operands that are parameters or buffers make the compiler look for them
 using zg::operator+;

@@ -95,11 +95,12 @@ TEST(ModuleTypes, ProductsAndDistances) {
   };
   EXPECT_EQ(products("ab,bc,cd,de->ae", 4), "f32[2,2]");
   EXPECT_EQ(products("ab,bc,ac->", 3), "f32[]");
-  EXPECT_EQ(products("ab,bc->ac", 3),
-            Error("einsum 'ab,bc->ac': got 3 operands, expected two or more, and the form "
-                  "'a,b,c->y'"));
-  EXPECT_EQ(products("ab->a", 1), Error("einsum 'ab->a': got 1 operands, expected two or more, and "
-                                        "the form 'a,b,c->y'"));
+  EXPECT_EQ(
+      products("ab,bc->ac", 3),
+      Error("einsum 'ab,bc->ac' of %x f32[2,2] and %x f32[2,2] and %x f32[2,2]: it names 2, "
+            "expected a letter for each dim, as in 'bij,bjk->bik', or '...' for some of them"));
+  EXPECT_EQ(products("ab->a", 1), "f32[2]");
+  EXPECT_EQ(products("aa", 1), "f32[]");
   EXPECT_EQ(Of({2, 3, 4}, [](Var x) { return cdist(x, concat({x, x}, 1)); }), "f32[2,3,6]");
   EXPECT_EQ(Of({2, 3}, [](Var x) { return multi_margin_loss(x, Var()); }),
             Error("multi_margin_loss: targets: the Var is empty; it was never given a value"));

@@ -243,10 +243,22 @@ TEST(TensorFunctions, Products) {
   EXPECT_EQ(sum_of({4}, "bid,d->b"), "f32[2]");
   EXPECT_EQ(sum_of({5}, "bid,k->kd"), "f32[5,4]");
   EXPECT_EQ(sum_of({2, 3, 4}, "abc,abc->"), "f32[]");
-  const std::string hint = ", expected a letter for each dim, as in 'bij,bjk->bik'";
-  EXPECT_EQ(sum_of({4}, "bid,d"),
-            Error("einsum 'bid,d' of %x f32[2,3,4] and %y f32[4]: it is not of the form 'a,b->y'" +
-                  hint));
+  EXPECT_EQ(sum_of({4}, "bid,d"), "f32[2,3]");
+  EXPECT_EQ(sum_of({4, 6}, "zid,da"), "f32[6,3,2]");
+  EXPECT_EQ(sum_of({1, 4, 5}, "...d,...de->...e"), "f32[2,3,5]");
+  EXPECT_EQ(sum_of({7, 2, 1}, "i...d,k...->...ik"), "f32[3,2,7]");
+  EXPECT_EQ(sum_of({4, 4}, "bid,dd->bi"), "f32[2,3]");
+  const std::string hint =
+      ", expected a letter for each dim, as in 'bij,bjk->bik', or '...' for some of them";
+  EXPECT_EQ(sum_of({4}, "bid->b"),
+            Error("einsum 'bid->b' of %x f32[2,3,4] and %y f32[4]: it names 1" + hint));
+  EXPECT_EQ(sum_of({4}, "b.d,d->b"),
+            Error("einsum 'b.d,d->b' of %x f32[2,3,4] and %y f32[4]: got '.'" + hint));
+  EXPECT_EQ(
+      sum_of({4}, "bd...i,...->bb"),
+      Error("einsum 'bd...i,...->bb' of %x f32[2,3,4] and %y f32[4]: 'b' names two dims of the "
+            "result" +
+            hint));
   EXPECT_EQ(sum_of({5}, "bid,d->b"),
             Error("einsum 'bid,d->b' of %x f32[2,3,4] and %y f32[5]: 'd' is 4 and 5" + hint));
   EXPECT_EQ(sum_of({4}, "bid,d->k"),

@@ -27,9 +27,9 @@ def run_recurrence(module: torch.nn.Module, a: Tensor, b: Tensor) -> Tensor:
     return torch.stack(results, 1)
 
 
-def run_decays(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
+def run_decays(x: torch.Tensor, decay: torch.Tensor, before: float | torch.Tensor = 0.0) -> torch.Tensor:
     """h = decay h + x along the last dim."""
-    states = [x[..., 0]]
+    states = [decay[..., 0] * before + x[..., 0]]
     for i in range(1, x.shape[-1]):
         states.append(decay[..., i] * states[-1] + x[..., i])
     return torch.stack(states, -1)
@@ -168,4 +168,18 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
         )[:, 0],
     ),
     "constants": ((3,), lambda a, b: a[:, :, [3, 0, 0]] * torch.tensor([0.1, -2.5, 7.0]).float().double() * b),
+    "einsum_with_dots": ((3, 1, 4), lambda a, b: torch.einsum("...d,k...d->...k", a, b)),
+    "einsum_of_diagonals": ((3, 4, 3), lambda a, b: torch.einsum("nik,iki", a, b)),
+    "einsum_of_one": ((2,), lambda a, b: torch.einsum("ijj->ij", a[..., :3]).sum(1) * b),
+    "trace_by_einsum": ((2,), lambda a, b: torch.einsum("...ii", a[..., :3]) * b),
+    "linear_recurrence_with_a_state": (FULL, lambda a, b: run_decays(a, b, a[..., 1] * b[..., 2])),
+    "linear_recurrence_with_a_state_from_end": (
+        FULL,
+        lambda a, b: run_decays(a.flip(2), b.flip(2), a[..., 1]).flip(2),
+    ),
+    "argmax_of_integers": (
+        (3,),
+        lambda a, b: b * torch.gather(a, 2, (a * 2**33).long().argmax(2, keepdim=True))[..., 0],
+    ),
+    "min_of_integers": ((4,), lambda a, b: b * (a * 2**33).long().amin((0, 1)) * 2.0**-33 + a.sum()),
 }

@@ -318,6 +318,27 @@ const std::map<std::string, Function>& TensorFunctions() {
        [](Var a, Var b) {
          return einsum("bij,jk,bi->bk", {a, b, select(a, 2, 0)});
        }},
+      {"einsum_with_dots", [](Var a, Var b) { return einsum("...d,k...d->...k", a, b); }},
+      {"einsum_of_diagonals", [](Var a, Var b) { return einsum("nik,iki", a, b); }},
+      {"einsum_of_one",
+       [](Var a, Var b) { return sum(einsum("ijj->ij", {slice(a, 2, 0, 3)}), 1) * b; }},
+      {"trace_by_einsum", [](Var a, Var b) { return einsum("...ii", {slice(a, 2, 0, 3)}) * b; }},
+      {"linear_recurrence_with_a_state",
+       [](Var a, Var b) {
+         return linear_recurrence(b, a, 2, false, select(a, 2, 1) * select(b, 2, 2));
+       }},
+      {"linear_recurrence_with_a_state_from_end",
+       [](Var a, Var b) { return linear_recurrence(b, a, 2, true, select(a, 2, 1)); }},
+      {"argmax_of_integers",
+       [](Var a, Var b) {
+         const Var whole = to(a * 8589934592.0, DType::kI64);
+         return b * squeeze(gather(a, 2, argmax(whole, 2, /*keep_dims=*/true)), 2);
+       }},
+      {"min_of_integers",
+       [](Var a, Var b) {
+         const Var whole = to(a * 8589934592.0, DType::kI64);
+         return b * to(min(whole, {0, 1}), DType::kF32) / 8589934592.0 + sum(a);
+       }},
       {"outer", [](Var a, Var b) { return outer(flatten(a), b); }},
       {"tanhshrink", [](Var a, Var b) { return tanhshrink(a) * b; }},
       {"softshrink", [](Var a, Var b) { return softshrink(a, 0.7) * b; }},
