@@ -142,7 +142,11 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     "bce_with_weights": (
         FULL,
         lambda a, b: F.binary_cross_entropy_with_logits(
-            a, torch.sigmoid(b), weight=b[0].abs().detach(), pos_weight=torch.tensor([0.5, 2.0, 3.0, 1.0]), reduction="none"
+            a,
+            torch.sigmoid(b),
+            weight=b[0].abs().detach(),
+            pos_weight=torch.tensor([0.5, 2.0, 3.0, 1.0]),
+            reduction="none",
         ),
     ),
     "binary_cross_entropy": (

@@ -85,13 +85,37 @@ TEST(RefusedRun, InitialValuesOfAnotherModelAreListedAtOnce) {
   config.stage = 3;
   for (const Status& status : testing::OnSmallTrainers(
            config, [&](Trainer& trainer) { return LoadParameters(trainer.executor(), path); })) {
-    EXPECT_EQ(status.message(), path +
-                                    ": 3 tensors do not fit the model:\n"
-                                    "  'hidden.weight': got f32[12,8], expected f32[8,12]\n"
-                                    "  'output.bias' is missing\n"
-                                    "  'head.bias' is not a parameter of the model\n"
-                                    "  hint: write the file from a model of this size");
+    EXPECT_EQ(status.message(),
+              path +
+                  ": 3 tensors do not fit the model:\n"
+                  "  'hidden.weight': got f32[12,8], expected f32[8,12]\n"
+                  "  'output.bias' is missing\n"
+                  "  'head.bias' is not a parameter of the model\n"
+                  "  hint: write the file from a model of this size, or name what else it has "
+                  "(load_parameters, may_skip)");
   }
+}
+
+// A model with PyTorch's batch norm, and a classifier that this model lacks.
+TEST(RefusedRun, OfAFileSomeTensorsMayBeSkipped) {
+  const std::string path = ::testing::TempDir() + "/more.safetensors";
+  const std::vector<float> zeros(96);
+  const int64_t count = 7;
+  const auto f32 = SafetensorsDType::kF32;
+  const Status written =
+      WriteSafetensors(path, {{"hidden.weight", f32, {8, 12}, zeros.data()},
+                              {"hidden.bias", f32, {8}, zeros.data()},
+                              {"output.weight", f32, {3, 8}, zeros.data()},
+                              {"output.bias", f32, {3}, zeros.data()},
+                              {"head.bias", f32, {3}, zeros.data()},
+                              {"norm.num_batches_tracked", SafetensorsDType::kI64, {}, &count}});
+  ASSERT_TRUE(written.ok()) << written.message();
+  const Status loaded = testing::OnSmallTrainer({}, [&](Trainer& trainer) {
+    EXPECT_THAT(trainer.load_parameters(path).message(),
+                ::testing::HasSubstr("1 tensors do not fit the model:\n  'head.bias' is not"));
+    return trainer.load_parameters(path, "", "head.*");
+  });
+  EXPECT_TRUE(loaded.ok()) << loaded.message();
 }
 
 TEST(RefusedRun, MoreMemoryThanThereIsBeforeAnyIsAllocated) {
