@@ -284,10 +284,16 @@ Var adaptive_avg_pool1d(Var x, int64_t size) {
 Var interpolate(Var x, Size2 size, Interpolation mode, bool align_corners) {
   const nn::Trace::Function called("interpolate");
   const bool is_linear = mode == Interpolation::kBilinear;
+  if (align_corners && !is_linear) {
+    return nn::Trace::Of("interpolate")
+        .Fail(InvalidArgument(
+            "interpolate: got align_corners with nearest elements, expected it with "
+            "bilinear interpolation only"));
+  }
   return nn::append("resample2d", {x},
                     {{"method", std::string(is_linear ? "linear" : "nearest")},
                      {"size", size.dims()},
-                     {"align_corners", is_linear && align_corners}});
+                     {"align_corners", align_corners}});
 }
 
 BatchNormed batch_norm(Var x, Var gamma, Var beta, double epsilon) {

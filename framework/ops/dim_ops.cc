@@ -180,6 +180,7 @@ StatusOr<Types> ConcatType(const ir::OpCall& call) {
   int64_t size = 0;
   for (const TensorType& input : call.inputs) {
     TensorType like = input;
+    if (input.dtype != y.dtype) return Rejected(call, names, "their dtypes differ");
     if (input.shape.num_dims() == y.shape.num_dims()) like.shape.set_dim(dim, y.shape.dim(dim));
     if (like != y)
       return Rejected(call, names, fmt::format("they differ in more than dim {}", dim));

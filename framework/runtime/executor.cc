@@ -370,6 +370,9 @@ StatusOr<Executor::LocalResult> Executor::Result(std::string_view eval,
     }
     return LocalResult{result.value, program_.memory.AddressOf(result.value)};
   }
+  if (program_.evals.find(eval) == program_.evals.end()) {
+    return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
+  }
   return InvalidArgument("graph {}, eval {}: it has no result \"{}\"", graph_->name(), eval, name);
 }
 

@@ -256,7 +256,7 @@ FamilyCases ShapeCases() {
       {"concat",
        {F32({5, 7}), I64({5, 7}, 3)},
        {{"dim", int64_t{1}}},
-       "concat: they differ in more than dim 1: x0 f32[5,7], x1 i64[5,7]"},
+       "concat: their dtypes differ: x0 f32[5,7], x1 i64[5,7]"},
   };
   family.large = {PermuteOf("heads", {4, 128, 6, 64}, {0, 2, 1, 3}),
                   PermuteOf("a matrix", {300, 500}, {1, 0}),
