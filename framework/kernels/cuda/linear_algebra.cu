@@ -27,7 +27,7 @@ struct Pivot {
     rows[threadIdx.x] = own.row;
     __syncthreads();
     for (int distance = kThreads / 2; distance > 0; distance /= 2) {
-      if (threadIdx.x < distance) {
+      if (static_cast<int>(threadIdx.x) < distance) {
         own.Take(magnitudes[threadIdx.x + distance], rows[threadIdx.x + distance]);
         magnitudes[threadIdx.x] = own.magnitude;
         rows[threadIdx.x] = own.row;

@@ -1,6 +1,7 @@
 #include "framework/kernels/cuda/index_fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/dim_view.h"
+#include "framework/kernels/math/vector_math.h"
 
 namespace zg::cuda {
 namespace {
@@ -23,7 +24,7 @@ struct LargestElement {
 
   __device__ Key KeyOf(int64_t at, int64_t i) const {
     const float value = Widen(x[at]);
-    const uint32_t bits = __float_as_uint(value + 0.0f);  // of -0: 0
+    const uint32_t bits = BitCast<uint32_t>(value + 0.0f);  // of -0: 0
     uint32_t order = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
     if (value != value) order = ~0u;
     return static_cast<Key>(order) << 32 | (~static_cast<Key>(i) & 0xffffffffu);
