@@ -21,20 +21,17 @@
 namespace zg::zero {
 namespace {
 
-// The training inputs of one micro-batch that are used, in the order in which the model declares them,
-// which no setting changes: "x: i64[8,256], y: i64[8,256]".
-std::string InputsText(const ir::Graph& traced, const ir::Graph& compiled) {
+// The training inputs of one micro-batch that are used, by name: "x: i64[8,256], y: i64[8,256]". The order
+// in which a program uses them depends on its settings.
+std::string InputsText(const ir::Graph& compiled) {
   std::map<std::string, std::string> types;
   for (const ir::Node* node : compiled.section(ir::SectionKind::kForward)->nodes) {
     if (node->op->traits.kind != ir::OpKind::kInput) continue;
     types[node->attributes.String("name")] = compiled.LocalType(*node->outputs[0]).ToString();
   }
   std::string text;
-  for (const ir::Node* node : traced.section(ir::SectionKind::kForward)->nodes) {
-    if (node->op->traits.kind != ir::OpKind::kInput) continue;
-    const auto used = types.find(node->attributes.String("name"));
-    if (used == types.end()) continue;
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", used->first, used->second);
+  for (const auto& [name, type] : types) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, type);
   }
   return text;
 }
@@ -124,7 +121,7 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program, phase));
   program.unused_inputs = InputsOf(graph.ir());
   for (const auto& used : InputsOf(program.graph)) program.unused_inputs.erase(used);
-  if (update.has_value()) program.settings["inputs"] = InputsText(graph.ir(), program.graph);
+  if (update.has_value()) program.settings["inputs"] = InputsText(program.graph);
   return program;
 }
 

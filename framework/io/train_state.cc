@@ -1,6 +1,8 @@
 #include "framework/io/train_state.h"
 
+#include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "framework/io/safetensors_header.h"
 #include "framework/io/strict_json.h"
@@ -84,6 +86,23 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
   return state;
 }
 
+namespace {
+
+// "b: f32[4], a: i64[4]" in the order of the names. Checkpoints of earlier versions list inputs in the
+// order in which their program used them.
+std::string SortedInputs(std::string_view text) {
+  constexpr std::string_view kBetween = ", ";  // shapes have commas without a space
+  std::set<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(kBetween), text.size());
+    parts.emplace(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + kBetween.size()));
+  }
+  return fmt::format("{}", fmt::join(parts, kBetween));
+}
+
+}  // namespace
+
 Status CheckSameSettings(const std::string& path, const std::map<std::string, std::string>& then,
                          const std::map<std::string, std::string>& now) {
   std::set<std::string> names;
@@ -93,7 +112,8 @@ Status CheckSameSettings(const std::string& path, const std::map<std::string, st
   const auto value_in = [](const std::map<std::string, std::string>& settings,
                            const std::string& name) {
     const auto found = settings.find(name);
-    return found == settings.end() ? "nothing" : QuoteForMessage(found->second);
+    if (found == settings.end()) return std::string("nothing");
+    return QuoteForMessage(name == "inputs" ? SortedInputs(found->second) : found->second);
   };
   for (const std::string& name : names) {
     const std::string before = value_in(then, name);

@@ -85,6 +85,14 @@ TEST(TrainState, EveryFieldIsCheckedAndNoneIsUnknown) {
 TEST(TrainState, SettingsThatDifferAreAllNamed) {
   const std::map<std::string, std::string> then = {{"batch", "8"}, {"seed", "1"}, {"old", "a"}};
   EXPECT_TRUE(CheckSameSettings("dir", then, then).ok());
+  EXPECT_TRUE(CheckSameSettings("dir", {{"inputs", "y: i64[4], x: f32[4,8]"}},
+                                {{"inputs", "x: f32[4,8], y: i64[4]"}})
+                  .ok());
+  EXPECT_EQ(
+      CheckSameSettings("dir", {{"inputs", "y: i64[4]"}}, {{"inputs", "y: i64[5]"}}).message(),
+      "dir: the run would not go on as it began; what differs from the checkpoint:\n  inputs: got "
+      "\"y: i64[5]\", expected \"y: i64[4]\"\n  hint: give the same as then, or start anew from "
+      "parameters alone with `init`");
   const Status status =
       CheckSameSettings("dir", then, {{"batch", "4"}, {"seed", "1"}, {"new", "b"}});
   EXPECT_EQ(status.message(),

@@ -137,7 +137,7 @@ TEST_F(FedInputs, AStepThatFailsDoesNotCount) {
 
 // The order in which a program uses inputs depends on its settings; what a checkpoint says of them does
 // not, so that another dtype or number of ranks may resume it.
-TEST(InputsOfCheckpoints, AreInTheOrderOfTheModel) {
+TEST(InputsOfCheckpoints, HaveOneOrder) {
   RegisterAllOps();
   const nn::Linear linear(nullptr, "m", 8, 8);
   Graph graph("inputs");
