@@ -1,5 +1,7 @@
 #include "framework/io/train_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string_view>
