@@ -144,8 +144,7 @@ class Graph {
   StatusOr<Node*> AddNode(Section* section, NodeSpec spec, Node* before = nullptr);
 
   void ReplaceInput(Node* node, int index, Value* value);
-  void DropInputs(
-      Node* node);  // which only holds its outputs from here on, and computes them no more
+  void DropInputs(Node* node);  // it only holds its outputs from here on
   void ReplaceAllUses(Value* from, Value* to);
   void Erase(Node* node);                       // its outputs must have no users
   void MoveBefore(Node* node, Node* before);    // inside one section or across

@@ -37,10 +37,11 @@ Var solve_triangular(Var a, Var b, bool upper, bool unit = false);
 // a a ... a; of a negative exponent that of the inverse.
 Var matrix_power(Var a, int64_t exponent);
 
-Var trace(Var a);  // (...): the sum of the diagonal (torch.trace)
-Var cross(Var a, Var b,
-          int64_t dim = -1);  // of vectors of 3 elements along a dim; shapes are broadcast
-Var kron(Var a,
-         Var b);  // of two matrices without leading dims: a block a_ij b for each of a's elements
+// (...): the sum of the diagonal (torch.trace).
+Var trace(Var a);
+// Of vectors of 3 elements along a dim; shapes are broadcast.
+Var cross(Var a, Var b, int64_t dim = -1);
+// Of two matrices without leading dims: a block a_ij b for each of a's elements.
+Var kron(Var a, Var b);
 
 }  // namespace zg

@@ -30,6 +30,11 @@ void MoveApart(ReferenceCall& call) {
   for (double& x : a) x = std::floor(x * 4.0) / 4.0;
   for (double& x : b) x = std::floor(x * 4.0) / 4.0 + 0.125;
 }
+// Nor does a difference's step reach the other.
+void MoveFarApart(ReferenceCall& call) {
+  for (double& x : call.inputs[0].values) x = std::floor(x * 2.0) / 2.0;
+  for (double& x : call.inputs[1].values) x = std::floor(x * 2.0) / 2.0 + 0.25;
+}
 // Differences must not cross a whole number or one and a half.
 void MoveFromSteps(ReferenceCall& call) {
   for (double& x : call.inputs[0].values) x = std::floor(x * 2.0) / 2.0 + 0.25;
@@ -84,7 +89,7 @@ const Op kOps[] = {
      [](double a, double b) { return a > b ? 1.0 : 0.0; },
      1.0,
      {},
-     MoveApart},
+     MoveFarApart},
     {"scale", 1, [](double x, double) { return -0.75 * x; }, 1.0, {{"factor", -0.75}}},
     {"shift", 1, [](double x, double) { return x + 0.375; }, 1.0, {{"offset", 0.375}}},
     {"reciprocal", 1, [](double x, double) { return 1.0 / x; }, 1.0, {}, MakePositive},
