@@ -39,9 +39,9 @@ Var matrix_power(Var a, int64_t exponent);
 
 // (...): the sum of the diagonal (torch.trace).
 Var trace(Var a);
-// Of vectors of 3 elements along a dim; shapes are broadcast.
+// The products of vectors of 3 elements along a dim; shapes are broadcast.
 Var cross(Var a, Var b, int64_t dim = -1);
-// Of two matrices without leading dims: a block a_ij b for each of a's elements.
+// The product of two matrices without leading dims: a block a_ij b for each of a's elements.
 Var kron(Var a, Var b);
 
 }  // namespace zg
