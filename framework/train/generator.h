@@ -96,8 +96,8 @@ class Generator {
   // logits() of the same inputs as in the last call.
   StatusOr<std::vector<float>> Continue(Trainer& trainer, const std::vector<int64_t>& text,
                                         const std::vector<NamedData>& inputs);
-  // How many tokens of the text, from `begin` on, are computed in one run of "prefill".
-  int64_t NumTogether(const std::vector<int64_t>& text, int64_t begin) const;
+  // Whether the tokens of the text from `begin` on, but for the last one, are enough for "prefill".
+  bool FillsChunk(const std::vector<int64_t>& text, int64_t begin) const;
   Status Run(Trainer& trainer, const std::string& program, const std::vector<int64_t>& tokens,
              int64_t start, const std::vector<NamedData>& inputs) const;
   // Error unless "check", which computes a few tokens at once, and "decode" agree on the first tokens of
