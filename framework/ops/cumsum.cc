@@ -24,8 +24,7 @@ void RegisterCumsumOps(ir::OpRegistry& registry) {
     return LikeInputs(call, names);
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
-    std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
-    signatures.erase(signatures.begin() + call.attributes.Int("dim"));
+    std::vector<ir::SbpSignature> signatures = SplitOtherDims(call);
     if (IsFloat(call.inputs[0].dtype)) signatures.push_back({{Sbp::P()}, {Sbp::P()}});
     return signatures;
   };

@@ -21,12 +21,6 @@ Status CheckCall(const ir::OpCall& call) {
   return Rejected(call, kNames, fmt::format("got dim {}, expected one of its dims", dim));
 }
 
-std::vector<ir::SbpSignature> SplitOtherDims(const ir::OpCall& call) {
-  std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
-  signatures.erase(signatures.begin() + call.attributes.Int("dim"));
-  return signatures;
-}
-
 ir::OpDef CumulativeArgmax() {
   ir::OpDef op;
   op.name = "cumulative_argmax";

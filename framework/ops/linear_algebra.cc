@@ -1,6 +1,8 @@
 // Systems of linear equations and factors of matrices, the last two dims; those before are a batch.
 // Gradients: Giles, Collected matrix derivative results for forward and reverse mode algorithmic
 // differentiation (2008); Murray, Differentiation of the Cholesky decomposition (arXiv 1602.07527).
+#include <utility>
+
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 #include "framework/ops/terms.h"
@@ -91,35 +93,50 @@ Term Triangle(Term x, bool upper, bool has_diagonal) {
                 {{"value", 0.0}, {"where", false}});
 }
 
-ir::OpDef Solve() {
+// m x = b, or m' x = b if `transposed`, for the matrix m that an op sees in a: db is the solution for dx
+// of the other one, and dm = -db x', or its transpose. `of_a` makes da of dm.
+template <typename OfA>
+Status SystemGradient(ir::GradientContext& context, const OfA& of_a) {
+  if (!context.needs(0) && !context.needs(1)) return Status::Ok();
+  ir::Builder& builder = context.builder();
+  ir::Attributes attributes = context.node().attributes;
+  const bool transposed = attributes.Bool("transposed");
+  attributes.Set("transposed", !transposed);
+  const Term a = {&builder, context.input(0)}, x = {&builder, context.output(0)};
+  const Term dx = {&builder, context.output_gradient()};
+  const Term db = Append(context.node().op->name.c_str(), a, dx, std::move(attributes));
+  if (context.needs(0)) {
+    const Term dm = transposed ? Product(x, false, db, true) : Product(db, false, x, true);
+    context.set_input_gradient(0, of_a(-dm).value);
+  }
+  if (context.needs(1)) context.set_input_gradient(1, db.value);
+  return Status::Ok();
+}
+
+// What the ops that solve systems have in common.
+ir::OpDef OnSystem(const char* name) {
   ir::OpDef op;
-  op.name = "solve";
-  op.doc =
-      "x with a x = b, or with a' x = b if `transposed`: a (.., n, n), b and x (.., n, k). Gaussian "
-      "elimination with the largest pivot of each column. A singular matrix ends the job.";
+  op.name = name;
   op.traits.computes_in_f32 = true;
   op.min_inputs = op.max_inputs = 2;
-  op.attributes = {{"transposed", false}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckSystem(call));
     return Types{call.inputs[1]};
   };
   op.sbp_signatures = SystemPlacements;
-  op.gradient = [](ir::GradientContext& context) {
-    if (!context.needs(0) && !context.needs(1)) return Status::Ok();
-    ir::Builder& builder = context.builder();
-    const bool transposed = context.node().attributes.Bool("transposed");
-    const Term a = {&builder, context.input(0)}, x = {&builder, context.output(0)};
-    const Term dy = {&builder, context.output_gradient()};
-    const Term db = Append("solve", a, dy, {{"transposed", !transposed}});
-    if (context.needs(0)) {
-      const Term da = transposed ? Product(x, false, db, true) : Product(db, false, x, true);
-      context.set_input_gradient(0, (-da).value);
-    }
-    if (context.needs(1)) context.set_input_gradient(1, db.value);
-    return Status::Ok();
-  };
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({1}); };
+  return op;
+}
+
+ir::OpDef Solve() {
+  ir::OpDef op = OnSystem("solve");
+  op.doc =
+      "x with a x = b, or with a' x = b if `transposed`: a (.., n, n), b and x (.., n, k). Gaussian "
+      "elimination with the largest pivot of each column. A singular matrix ends the job.";
+  op.attributes = {{"transposed", false}};
+  op.gradient = [](ir::GradientContext& context) {
+    return SystemGradient(context, [](Term da) { return da; });
+  };
   op.flops = [](const ir::OpCall& call) { return FlopsOf(call, 1) + FlopsOfSystem(call, 2); };
   return op;
 }
@@ -209,37 +226,17 @@ ir::OpDef Cholesky() {
 }
 
 ir::OpDef SolveTriangular() {
-  ir::OpDef op;
-  op.name = "solve_triangular";
+  ir::OpDef op = OnSystem("solve_triangular");
   op.doc =
       "x with t x = b, or with t' x = b if `transposed`: t is the upper or lower triangle of a "
       "(.., n, n), with ones on its diagonal if `unit`; b and x (.., n, k).";
-  op.traits.computes_in_f32 = true;
-  op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"upper", false, true}, {"transposed", false}, {"unit", false}};
-  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckSystem(call));
-    return Types{call.inputs[1]};
-  };
-  op.sbp_signatures = SystemPlacements;
   op.gradient = [](ir::GradientContext& context) {
-    if (!context.needs(0) && !context.needs(1)) return Status::Ok();
-    ir::Builder& builder = context.builder();
     const ir::Attributes& attributes = context.node().attributes;
-    const bool transposed = attributes.Bool("transposed"), unit = attributes.Bool("unit");
-    const bool upper = attributes.Bool("upper");
-    const Term a = {&builder, context.input(0)}, x = {&builder, context.output(0)};
-    const Term dy = {&builder, context.output_gradient()};
-    const Term db = Append("solve_triangular", a, dy,
-                           {{"upper", upper}, {"transposed", !transposed}, {"unit", unit}});
-    if (context.needs(0)) {
-      const Term da = transposed ? Product(x, false, db, true) : Product(db, false, x, true);
-      context.set_input_gradient(0, Triangle(-da, upper, !unit).value);
-    }
-    if (context.needs(1)) context.set_input_gradient(1, db.value);
-    return Status::Ok();
+    return SystemGradient(context, [&](Term da) {
+      return Triangle(da, attributes.Bool("upper"), !attributes.Bool("unit"));
+    });
   };
-  op.aliases = [](const ir::OpCall&) { return InPlaceOf({1}); };
   op.flops = [](const ir::OpCall& call) { return FlopsOfSystem(call, 1); };
   return op;
 }

@@ -35,12 +35,6 @@ Status CheckCall(const ir::OpCall& call, const InputNames& names) {
   return Rejected(call, names, fmt::format("got dim {}, expected one of its dims", dim));
 }
 
-Signatures SplitOtherDims(const ir::OpCall& call) {
-  Signatures signatures = SplitAnyDim(call);
-  signatures.erase(signatures.begin() + call.attributes.Int("dim"));
-  return signatures;
-}
-
 ir::OpDef LinearRecurrence() {
   const InputNames names = {"decay", "x"};
   ir::OpDef op;

@@ -76,6 +76,12 @@ std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call) {
   return signatures;
 }
 
+std::vector<ir::SbpSignature> SplitOtherDims(const ir::OpCall& call) {
+  std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
+  signatures.erase(signatures.begin() + call.attributes.Int("dim"));
+  return signatures;
+}
+
 std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs) {
   std::vector<ir::AliasRule> rules;
   for (int input : inputs) {

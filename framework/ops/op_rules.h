@@ -42,6 +42,8 @@ StatusOr<std::vector<TensorType>> LikeInputs(const ir::OpCall& call, const Input
 
 // Every operand is split in the same place: S(i) for each dim i of the first input.
 std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call);
+// The same but for the attribute `dim`, along which elements depend on each other.
+std::vector<ir::SbpSignature> SplitOtherDims(const ir::OpCall& call);
 
 // kInPlace: output 0 may take the memory of any one of these inputs.
 std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs);

@@ -32,11 +32,7 @@ void RegisterTopKOps(ir::OpRegistry& registry) {
     values.shape.set_dim(static_cast<int>(dim), k);
     return std::vector<TensorType>{values, {DType::kI64, values.shape}};
   };
-  op.sbp_signatures = [](const ir::OpCall& call) {
-    std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
-    signatures.erase(signatures.begin() + call.attributes.Int("dim"));
-    return signatures;
-  };
+  op.sbp_signatures = SplitOtherDims;
   op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstUsed(context));
     if (!context.needs(0)) return Status::Ok();
