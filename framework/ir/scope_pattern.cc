@@ -93,6 +93,11 @@ StatusOr<std::vector<ScopePattern>> ParseScopePatterns(const std::string& text) 
   return patterns;
 }
 
+StatusOr<std::vector<ScopePattern>> OptionalScopePatterns(const std::string& text) {
+  if (text.empty()) return std::vector<ScopePattern>();
+  return ParseScopePatterns(text);
+}
+
 bool MatchesAny(const std::vector<ScopePattern>& patterns, std::string_view path) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const ScopePattern& pattern) { return !pattern.ModuleOf(path).empty(); });

@@ -34,6 +34,8 @@ class ScopePattern {
 
 // Patterns joined by commas.
 StatusOr<std::vector<ScopePattern>> ParseScopePatterns(const std::string& text);
+// The same, or none if the text is empty.
+StatusOr<std::vector<ScopePattern>> OptionalScopePatterns(const std::string& text);
 
 // Whether one of the patterns names the path or something that contains it.
 bool MatchesAny(const std::vector<ScopePattern>& patterns, std::string_view path);

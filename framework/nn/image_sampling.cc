@@ -170,6 +170,10 @@ Var grid_sample(Var x, Var grid, const GridSampleOptions& options) {
       return InvalidArgument("{}: got the grid {}, expected ({}, height, width, 2)",
                              Caller("grid_sample", x), points.ToString(), x.dim(0));
     }
+    if (options.mode == Interpolation::kBicubic) {
+      return InvalidArgument("{}: got bicubic interpolation, expected nearest or bilinear",
+                             Caller("grid_sample", x));
+    }
     const Var column = PixelOf(select(grid, 3, 0), x.dim(3), options);
     const Var row = PixelOf(select(grid, 3, 1), x.dim(2), options);
     const PixelReader image(x);

@@ -22,7 +22,7 @@ Var unfold(Var x, Size2 kernel, const UnfoldOptions& options = {});
 Var fold(Var windows, Size2 size, Size2 kernel, const UnfoldOptions& options = {});
 
 struct GridSampleOptions {
-  Interpolation mode = Interpolation::kBilinear;
+  Interpolation mode = Interpolation::kBilinear;  // not bicubic
   // Outside of the image: the nearest pixel of its border, or zeros.
   bool repeats_border = false;
   // -1 and 1 are the centres of the outermost pixels, or their outer edges.

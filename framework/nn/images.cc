@@ -283,17 +283,18 @@ Var adaptive_avg_pool1d(Var x, int64_t size) {
 
 Var interpolate(Var x, Size2 size, Interpolation mode, bool align_corners) {
   const nn::Trace::Function called("interpolate");
-  const bool is_linear = mode == Interpolation::kBilinear;
-  if (align_corners && !is_linear) {
+  if (align_corners && mode == Interpolation::kNearest) {
     return nn::Trace::Of("interpolate")
         .Fail(InvalidArgument(
             "interpolate: got align_corners with nearest elements, expected it with "
-            "bilinear interpolation only"));
+            "bilinear or bicubic interpolation only"));
   }
-  return nn::append("resample2d", {x},
-                    {{"method", std::string(is_linear ? "linear" : "nearest")},
-                     {"size", size.dims()},
-                     {"align_corners", align_corners}});
+  const char* const method = mode == Interpolation::kNearest    ? "nearest"
+                             : mode == Interpolation::kBilinear ? "linear"
+                                                                : "cubic";
+  return nn::append(
+      "resample2d", {x},
+      {{"method", std::string(method)}, {"size", size.dims()}, {"align_corners", align_corners}});
 }
 
 BatchNormed batch_norm(Var x, Var gamma, Var beta, double epsilon) {

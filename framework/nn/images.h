@@ -88,8 +88,9 @@ Var adaptive_avg_pool2d(Var x, Size2 size);
 Var adaptive_max_pool2d(Var x, Size2 size);
 Var adaptive_avg_pool1d(Var x, int64_t size);
 
-enum class Interpolation { kNearest, kBilinear };
-// Resizes x. `align_corners`: the corners of x become the corners of the result (bilinear only).
+enum class Interpolation { kNearest, kBilinear, kBicubic };
+// Resizes x. `align_corners`: the corners of x become the corners of the result (not with nearest
+// pixels). PyTorch's mode "area" is adaptive_avg_pool2d.
 Var interpolate(Var x, Size2 size, Interpolation mode = Interpolation::kNearest,
                 bool align_corners = false);
 

@@ -1,5 +1,5 @@
-// Images in other sizes, by linear maps of rows and of columns: averages of windows, nearest and
-// bilinear interpolation; and their gradient, the transposed map. Each is the gradient of the other.
+// Images in other sizes, by linear maps of rows and of columns: averages of windows, nearest,
+// bilinear and bicubic interpolation; and their gradient, the transposed map. Each is the gradient of the other.
 // Shapes: x (N, C, H, W), y (N, C, OH, OW).
 //
 // Methods, as in torch.nn.functional, and the rows h that they read for row i of y:
@@ -9,6 +9,8 @@
 //   "nearest"   interpolate: floor(i H / OH)
 //   "linear"    interpolate, bilinear: at (i + 0.5) H / OH - 0.5, at least 0, or with `align_corners` at
 //               i (H - 1) / (OH - 1), between both neighbours
+//   "cubic"     interpolate, bicubic: those positions, also below 0; the four rows around it, of which
+//               the border's stand for those outside of x
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"
@@ -37,10 +39,13 @@ Status CheckMethod(const ir::OpCall& call, const InputNames& names, const int64_
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "kernel", 1));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "stride", 1));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "padding", 0));
-  if (method == "adaptive" || method == "nearest" || method == "linear") return Status::Ok();
+  if (method == "adaptive" || method == "nearest" || method == "linear" || method == "cubic") {
+    return Status::Ok();
+  }
   if (method != "average") {
-    return InvalidArgument("{}: got the method '{}', expected average, adaptive, nearest or linear",
-                           call.op->name, method);
+    return InvalidArgument(
+        "{}: got the method '{}', expected average, adaptive, nearest, linear or cubic",
+        call.op->name, method);
   }
   ZG_RETURN_IF_ERROR(CheckPaddingOfWindow(call, names));
   for (int i = 0; i < 2; ++i) {

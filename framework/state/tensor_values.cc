@@ -62,12 +62,13 @@ std::string Problem(const ir::StoredTensor& tensor, const TensorValues& got,
 }
 
 Status CheckValues(const Executor& executor, TensorRole role, const NamedValues& values,
-                   bool is_whole) {
+                   bool is_whole, const std::vector<ScopePattern>& may_lack = {}) {
   std::string problems;
   std::set<std::string_view> known;
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     known.insert(tensor->name);
     const auto found = values.find(tensor->name);
+    if (found == values.end() && MatchesAny(may_lack, tensor->name)) continue;
     LocalElements needed = AllElements(tensor->type.shape);
     if (!is_whole) {
       ZG_ASSIGN_OR_RETURN(needed, executor.LocalPartOf(*tensor));
@@ -80,9 +81,11 @@ Status CheckValues(const Executor& executor, TensorRole role, const NamedValues&
     if (known.count(name) == 0) problems += fmt::format("\n  '{}' is not known", name);
   }
   if (problems.empty()) return Status::Ok();
-  return InvalidArgument("the tensors do not fit this rank's:{}\n  hint: {}", problems,
-                         is_whole ? "give the whole tensors, as they were consolidated"
-                                  : "give this rank's own tensors, or whole ones");
+  return InvalidArgument(
+      "the tensors do not fit this rank's:{}\n  hint: {}", problems,
+      is_whole ? "give the whole tensors, as they were consolidated, or say what may be "
+                 "missing (may_lack)"
+               : "give this rank's own tensors, or whole ones");
 }
 
 }  // namespace
@@ -108,24 +111,27 @@ StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, in
   return whole;
 }
 
-Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from) {
+Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from,
+                      const std::vector<ScopePattern>& may_lack) {
   ZG_RETURN_IF_ERROR(CheckRank(executor, "scatter", from));
   Communicator& communicator = executor.communicator();
   const bool is_source = communicator.rank() == from;
   ZG_RETURN_IF_ERROR(ExchangeStatus(
       communicator, "scatter",
-      is_source ? CheckValues(executor, role, whole, /*is_whole=*/true) : Status::Ok()));
+      is_source ? CheckValues(executor, role, whole, /*is_whole=*/true, may_lack) : Status::Ok()));
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     const int64_t elements = tensor->type.shape.num_elements();
     for (int64_t begin = 0; begin < elements; begin += kChunkElements) {
       const int64_t end = std::min(elements, begin + kChunkElements);
+      const auto given = is_source ? whole.find(tensor->name) : whole.end();
       std::string mine;
-      if (is_source) {
-        const float* values = whole.find(tensor->name)->second.values.data() + begin;
+      if (given != whole.end()) {
+        const float* values = given->second.values.data() + begin;
         mine.assign(reinterpret_cast<const char*>(values), (end - begin) * sizeof(float));
       }
       ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                           communicator.Exchange("scatter tensor", mine));
+      if (all[from].empty()) break;  // the rank has no values for it
       const auto* chunk = reinterpret_cast<const uint8_t*>(all[from].data());
       ZG_RETURN_IF_ERROR(SetElements(executor, tensor->name, begin, end,
                                      [&](int64_t first, int64_t last, float* values) {

@@ -34,8 +34,10 @@ StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, in
 
 // The reverse: every rank takes its parts of the whole tensors of rank `from`; those of other ranks
 // are ignored. Every rank must call this, in the same order. Errors, on every rank: no such rank;
-// all tensors that are missing, unknown, not whole or of another shape.
-Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from);
+// all tensors that are missing, unknown, not whole or of another shape. Those that `may_lack` names
+// may be missing: they keep their values.
+Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from,
+                      const std::vector<ScopePattern>& may_lack = {});
 
 // Copies of the parts that this rank holds, without communication.
 StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role);

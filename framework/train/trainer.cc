@@ -183,12 +183,8 @@ Status Trainer::CheckFirstValues() {
 
 Status Trainer::load_parameters(const std::string& path, const std::string& may_lack,
                                 const std::string& may_skip) {
-  const auto patterns_of = [](const std::string& texts) -> StatusOr<std::vector<ScopePattern>> {
-    if (texts.empty()) return std::vector<ScopePattern>();
-    return ParseScopePatterns(texts);
-  };
-  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, patterns_of(may_lack));
-  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> skipped, patterns_of(may_skip));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, OptionalScopePatterns(may_lack));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> skipped, OptionalScopePatterns(may_skip));
   ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, lacking, skipped));
   return CheckFirstValues();
 }

@@ -199,8 +199,11 @@ class Trainer {
   StatusOr<NamedValues> consolidate_parameters(int to = 0);
   // Distributes the parameters of rank `from`; the other ranks may pass nothing. Every rank must
   // call this, in the same order. Errors, on every rank: no such rank; all tensors that are
-  // missing, unknown, not whole or of another shape. After an error nothing has changed.
-  Status scatter_parameters(const NamedValues& whole, int from = 0);
+  // missing, unknown, not whole or of another shape. After an error nothing has changed. `may_lack` is
+  // that of load_parameters, so that one parameter can be set:
+  //   trainer->scatter_parameters({{"scale", zg::WholeTensor({1}, {0.5})}}, 0, "**");
+  Status scatter_parameters(const NamedValues& whole, int from = 0,
+                            const std::string& may_lack = "");
 
   // The same for the optimizer's state: PyTorch's ZeroRedundancyOptimizer calls this
   // consolidate_state_dict(to). `step` is set on every rank.

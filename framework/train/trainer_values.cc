@@ -33,8 +33,11 @@ StatusOr<NamedValues> Trainer::consolidate_parameters(int to) {
   return ConsolidateTensors(*executor_, TensorRole::kParameter, to);
 }
 
-Status Trainer::scatter_parameters(const NamedValues& whole, int from) {
-  return ScatterTensors(*executor_, TensorRole::kParameter, whole, from).WithContext("parameters");
+Status Trainer::scatter_parameters(const NamedValues& whole, int from,
+                                   const std::string& may_lack) {
+  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, OptionalScopePatterns(may_lack));
+  return ScatterTensors(*executor_, TensorRole::kParameter, whole, from, lacking)
+      .WithContext("parameters");
 }
 
 StatusOr<OptimizerState> Trainer::consolidate_optimizer_state(int to) {

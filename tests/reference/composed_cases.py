@@ -186,4 +186,12 @@ COMPOSED_CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
         lambda a, b: b * torch.gather(a, 2, (a * 2**33).long().argmax(2, keepdim=True))[..., 0],
     ),
     "min_of_integers": ((4,), lambda a, b: b * (a * 2**33).long().amin((0, 1)) * 2.0**-33 + a.sum()),
+    "interpolate_bicubic": (
+        (1,),
+        lambda a, b: F.interpolate(a.reshape(1, 2, 3, 4), (2, 9), mode="bicubic", align_corners=False) * b,
+    ),
+    "interpolate_bicubic_corners": (
+        (1,),
+        lambda a, b: F.interpolate(a.reshape(1, 2, 3, 4), (5, 7), mode="bicubic", align_corners=True) * b,
+    ),
 }

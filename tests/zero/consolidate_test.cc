@@ -20,6 +20,7 @@ namespace zg::zero {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kMicroBatches = 12;  // the same for 1 to 4 ranks
 
@@ -175,6 +176,34 @@ TEST(Consolidate, TensorsOfSeveralChunks) {
     }
     return Status::Ok();
   });
+}
+
+// The others keep their values, also where the ranks that only receive know of no tensor.
+TEST(Consolidate, SetsOneParameter) {
+  for (const Setting& setting : AllSettings(DType::kF32)) {
+    SCOPED_TRACE(fmt::format("stage {}, {} ranks", setting.stage, setting.ranks));
+    OnTrainers(setting, [&](Trainer& trainer) -> Status {
+      ZG_RETURN_IF_ERROR(TrainSteps(trainer, 1).status());
+      const int from = setting.ranks - 1;
+      const bool gives = trainer.executor().communicator().rank() == from;
+      ZG_ASSIGN_OR_RETURN(NamedValues expected, trainer.consolidate_parameters(from));
+      NamedValues bias;
+      if (gives) {
+        expected.at("output.bias") = WholeTensor(Shape({3}), {1.0f, -2.0f, 3.0f});
+        bias["output.bias"] = expected.at("output.bias");
+      }
+      ZG_RETURN_IF_ERROR(trainer.scatter_parameters(bias, from, "**"));
+      ZG_ASSIGN_OR_RETURN(const NamedValues after, trainer.consolidate_parameters(from));
+      for (const auto& [name, tensor] : expected) {
+        EXPECT_EQ(after.at(name).values, tensor.values) << name;
+      }
+      const Status refused = trainer.scatter_parameters(bias, from, "hidden");
+      EXPECT_THAT(refused.message(), HasSubstr("'output.weight' is missing"));
+      EXPECT_THAT(refused.message(), Not(HasSubstr("'hidden.weight' is missing")));
+      EXPECT_THAT(trainer.scatter_parameters(bias, from, "a..b").message(), HasSubstr("a..b"));
+      return Status::Ok();
+    });
+  }
 }
 
 // A rank's part of the state fits the same rank again, and a whole state fits every rank.

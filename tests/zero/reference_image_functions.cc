@@ -69,6 +69,14 @@ const std::map<std::string, Function>& ImageFunctions() {
        [](Var a, Var b) {
          return interpolate(Image(a), {5, 7}, Interpolation::kBilinear, true) * b;
        }},
+      {"interpolate_bicubic",
+       [](Var a, Var b) {
+         return interpolate(Image(a), {2, 9}, Interpolation::kBicubic) * b;
+       }},
+      {"interpolate_bicubic_corners",
+       [](Var a, Var b) {
+         return interpolate(Image(a), {5, 7}, Interpolation::kBicubic, true) * b;
+       }},
       {"batch_norm", [](Var a, Var b) { return batch_norm(a, b, b * 0.0).y; }},
       {"batch_norm_images",
        [](Var a, Var b) {
