@@ -52,7 +52,7 @@ class Differentiation {
       needed.push_back(needed_.count(input) != 0);
       any_needed = any_needed || needed.back();
     }
-    if (!reached || !any_needed) return Status::Ok();
+    if (!reached || !any_needed || node.op->traits.stops_gradient) return Status::Ok();
     builder_.set_scope(node.scope);
     if (node.op->gradient == nullptr) {
       return InvalidArgument(

@@ -198,8 +198,9 @@ std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, cons
   if (!computes || !RunsForEveryMicroBatch(*node.section)) return {};
   if (!mesh.IsDataAxis(axis) || mesh.axes()[axis].size == 1) return {};
   SbpSignature signature;
-  // A gradient that is the same for all micro-batches is also a term of each of them.
-  bool has_terms = kind == OpKind::kPack;
+  // A gradient that is the same for all micro-batches is also a term of each of them, and each draws
+  // random numbers of its own.
+  bool has_terms = kind == OpKind::kPack || node.op->traits.is_random;
   for (const Value* input : node.inputs) {
     const bool is_term = !input->sbp.empty() && input->sbp[axis].is_partial();
     signature.inputs.push_back(is_term ? Sbp::P() : Sbp::B());

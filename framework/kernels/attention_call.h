@@ -41,7 +41,8 @@ struct AttentionCall {
   int part_step = 0;  // k is input q_input + part_step, v twice that
   int mask_input = -1;
   int bias_input = -1;
-  bool mask_counts = false;  // the mask has one number per sequence
+  bool mask_counts = false;     // the mask has one number per sequence
+  int64_t bias_row_stride = 0;  // from one query to the next
   int64_t bias_batch_stride = 0;
   int64_t bias_head_stride = 0;
   double dropout = 0.0;
@@ -99,6 +100,7 @@ inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
   if (attributes.Bool("biased")) {
     bias_input = next++;
     const Shape& bias = call.inputs[bias_input].shape;
+    bias_row_stride = keys;
     bias_head_stride = bias.dim(1) == 1 ? 0 : queries * keys;
     bias_batch_stride = bias.dim(0) == 1 ? 0 : bias.dim(1) * queries * keys;
   }

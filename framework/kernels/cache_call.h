@@ -35,12 +35,12 @@ struct CacheCall {
 };
 
 // cached_attention as the equivalent call of dot_product_attention. Its keys are whole caches, of
-// which a text sees those up to its last query.
+// which a text sees those up to its last query. The last input, start, is none of its.
 inline ir::OpCall LikeAttention(ir::OpCall call) {
-  call.inputs.resize(3);
+  call.inputs.pop_back();
   call.attributes.Set("causal", true);
   call.attributes.Set("masked", false);
-  call.attributes.Set("biased", false);
+  call.attributes.Set("biased", call.inputs.size() > 3);
   return call;
 }
 

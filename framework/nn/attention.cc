@@ -43,31 +43,47 @@ StatusOr<Var> WithSeenPairs(Var q, Var k, Var v, AttentionOptions options) {
   return reshape(masked_fill(heads, transpose(sees_none, 1, 2), 0.0), y.shape().dims());
 }
 
+// Where causal attention continues from the tokens of earlier runs; else null.
+nn::Decoding* DecodingOf(const AttentionOptions& options) {
+  return options.causal ? nn::Decoding::Current() : nullptr;
+}
+
 // The shape of a bias that is the same for all queries or all keys, when it lists them; {} if it does.
-Dims BiasDims(Var q, Var k, Var bias) {
+Dims BiasDims(Var q, Var k, const AttentionOptions& options) {
+  const Var& bias = options.bias;
   if (bias.empty() || bias.shape().num_dims() != 4 || q.shape().num_dims() != 3 ||
       k.shape().num_dims() != 3) {
     return {};
   }
+  const nn::Decoding* const decoding = DecodingOf(options);
   Dims dims = bias.shape().dims();
   if (dims[2] == 1) dims[2] = q.dim(1);
-  if (dims[3] == 1) dims[3] = k.dim(1);
+  if (dims[3] == 1) dims[3] = decoding == nullptr ? k.dim(1) : decoding->context();
   return dims == bias.shape().dims() ? Dims() : dims;
 }
 
 // Attends to the keys and values of earlier runs as well.
 Var DecodedAttention(nn::Decoding& decoding, Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
-  if (!options.mask.empty() || !options.bias.empty() || q.dim(1) != k.dim(1)) {
+  if (!options.mask.empty() || q.dim(1) != k.dim(1)) {
     return trace.Fail(InvalidArgument(
-        "attention: while decoding, got causal attention of {} queries to {} keys{}{}, expected that "
-        "of tokens to themselves, without mask and bias",
-        q.dim(1), k.dim(1), options.mask.empty() ? "" : " with a mask",
-        options.bias.empty() ? "" : " with a bias"));
+        "attention: while decoding, got causal attention of {} queries to {} keys{}, expected that of "
+        "tokens to themselves, without a mask",
+        q.dim(1), k.dim(1), options.mask.empty() ? "" : " with a mask"));
   }
-  const Var keys = decoding.Cached(k, "keys");
-  const Var values = decoding.Cached(v, "values");
-  return trace.Append("cached_attention", {q, keys, values, decoding.start()},
+  std::vector<Var> inputs = {q, decoding.Cached(k, "keys"), decoding.Cached(v, "values")};
+  if (!options.bias.empty()) {
+    const Shape& bias = options.bias.shape();
+    if (bias.num_dims() != 4 || bias.dim(3) != decoding.context()) {
+      return trace.Fail(InvalidArgument(
+          "attention: while decoding, got the bias {}, expected (1 or B, 1 or heads, {}, {}), with the "
+          "keys of the whole context; make it from relative_positions",
+          bias.ToString(), q.dim(1), decoding.context()));
+    }
+    inputs.push_back(options.bias);
+  }
+  inputs.push_back(decoding.start());
+  return trace.Append("cached_attention", inputs,
                       {{"heads", options.heads},
                        {"key_heads", options.key_heads == 0 ? options.heads : options.key_heads},
                        {"window", options.window},
@@ -91,7 +107,7 @@ Var attention(Var qkv, int64_t heads, bool causal) {
 
 Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
-  if (const Dims dims = BiasDims(q, k, options.bias); !dims.empty()) {
+  if (const Dims dims = BiasDims(q, k, options); !dims.empty()) {
     AttentionOptions whole = options;
     whole.bias = expand(options.bias, dims);
     return attention(q, k, v, whole);
@@ -106,9 +122,10 @@ Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
     return trace.Fail(
         InvalidArgument("attention: dropout is {}, expected 0 <= dropout < 1", options.dropout));
   }
-  nn::Decoding* const decoding = nn::Decoding::Current();
-  const bool is_decoded = decoding != nullptr && options.causal && trace.status().ok();
-  if (is_decoded) return DecodedAttention(*decoding, q, k, v, options);
+  nn::Decoding* const decoding = DecodingOf(options);
+  if (decoding != nullptr && trace.status().ok()) {
+    return DecodedAttention(*decoding, q, k, v, options);
+  }
   ir::Attributes attributes = {
       {"heads", options.heads},
       {"key_heads", options.key_heads == 0 ? options.heads : options.key_heads},

@@ -24,7 +24,8 @@ struct AttentionOptions {
   Var mask = {};
   // Added to the scaled scores: (1 or B, 1 or heads, Tq, Tk), in the dtype of q. Differentiable. Or
   // bool of that shape, like PyTorch's attn_mask: false where a query does not see a key. 1 for Tq or
-  // Tk repeats it (a copy).
+  // Tk repeats it (a copy). To hide keys from a query that may then see none take bool, or -infinity: a
+  // large negative number on a whole row makes that row's gradients too large.
   Var bias = {};
   // Probability with which attention weights are dropped in training; the others are divided by 1 -
   // dropout.

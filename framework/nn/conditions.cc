@@ -1,5 +1,6 @@
 #include "framework/nn/conditions.h"
 
+#include <cmath>
 #include <limits>
 
 #include "framework/nn/dims.h"
@@ -21,7 +22,13 @@ Var OfConditions(const char* function, Var x, const Build& build) {
 }
 
 Var CompareWith(const char* op, Var x, double value) {
-  return nn::append(op, {x}, {{"value", value}});
+  return nn::Checked(op, x, [&]() -> StatusOr<Var> {
+    if (x.dtype() == DType::kI64 && (value != std::floor(value) || std::abs(value) >= 0x1p63)) {
+      return InvalidArgument("{}: got {}, expected a whole number beside i64", nn::Caller(op, x),
+                             value);
+    }
+    return nn::append(op, {x}, {{"value", value}});
+  });
 }
 
 }  // namespace

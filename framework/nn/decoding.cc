@@ -101,4 +101,17 @@ Var at_positions(Var table, int64_t size) {
   return size == table.dim(0) ? table : slice(table, 0, 0, size);
 }
 
+Var relative_positions(int64_t size) {
+  nn::Trace& trace = nn::Trace::Of("relative_positions");
+  if (size < 1) {
+    return trace.Fail(
+        InvalidArgument("relative_positions: got {} tokens, expected at least 1", size));
+  }
+  const nn::Decoding* const decoding = nn::Decoding::Current();
+  const Var queries = decoding == nullptr
+                          ? unsqueeze(arange(size), 0)
+                          : nn::append("position_ids", {decoding->start()}, {{"size", size}});
+  return unsqueeze(queries, 2) - arange(decoding == nullptr ? size : decoding->context());
+}
+
 }  // namespace zg

@@ -6,6 +6,8 @@
 //                     those of earlier runs
 //   rotary            without positions of its own counts them from `start`
 //   at_positions      returns the rows of a table from `start` on
+//   relative_positions
+//                     has all positions of the context as keys
 //   LSTM, GRU, RNN    continue from the states that the last run has left, as do the functions of
 //                     over_tokens.h
 //
@@ -72,5 +74,12 @@ class Decoding {
 // The rows of a table (T, C) for the positions of `size` tokens: the first rows, (size, C); while
 // decoding, the rows of each text from its start on, (1 or B, size, C).
 Var at_positions(Var table, int64_t size);
+
+// i64 (1, size, size): how far the position of a query is behind that of a key, of `size` tokens to
+// themselves; while decoding (1 or B, size, context), with the positions of earlier runs as keys. For
+// biases of attention that depend on the distance (ALiBi, T5), which decoding then knows, too:
+//   const Var distance = maximum(relative_positions(tokens), 0);               // of causal attention
+//   options.bias = permute(embedding(distance, table), {0, 3, 1, 2});          // of each head
+Var relative_positions(int64_t size);
 
 }  // namespace zg

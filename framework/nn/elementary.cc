@@ -66,8 +66,8 @@ Var ndtr(Var x) {
 Var log_ndtr(Var x) {
   const nn::Trace::Function called("log_ndtr");
   // On each side the other formula gets 0, so that its result is finite.
-  const Var below = minimum(x, zeros_like(x)) * -0.70710678118654752;
-  const Var above = maximum(x, zeros_like(x)) * 0.70710678118654752;
+  const Var below = clamp_max(x, 0.0) * -0.70710678118654752;
+  const Var above = clamp_min(x, 0.0) * 0.70710678118654752;
   const Var of_below = log(erfcx(below) * 0.5) - square(below);
   return where(x < 0.0, of_below, log1p(erfc(above) * -0.5));
 }
@@ -79,15 +79,20 @@ Var logit(Var x) {
 
 Var xlogy(Var x, Var y) {
   const nn::Trace::Function called("xlogy");
-  const Var is_zero = equal(x, 0.0);
+  const Var is_zero = logical_and(equal(x, 0.0), y <= 0.0);  // whose logarithm is not finite
   return where(is_zero, 0.0, x * log(where(is_zero, 1.0, y)));
 }
 
 Var sinc(Var x) {
   const nn::Trace::Function called("sinc");
-  const Var is_zero = equal(x, 0.0);
-  const Var angle = where(is_zero, 1.0, x) * 3.141592653589793;
-  return where(is_zero, 1.0, sin(angle) / angle);
+  const Var angle = x * 3.141592653589793;
+  const Var is_small = less(abs(angle), 0.5);
+  // Near 0 the series, whose gradient does not cancel out.
+  const Var square_angle = square(angle);
+  Var series = 1.0 - square_angle / 72.0;
+  for (const double divisor : {42.0, 20.0, 6.0}) series = 1.0 - square_angle / divisor * series;
+  const Var large = where(is_small, 1.0, angle);
+  return where(is_small, series, sin(large) / large);
 }
 
 Var hypot(Var a, Var b) {

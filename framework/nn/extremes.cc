@@ -135,6 +135,9 @@ TopK sort(Var x, int64_t dim, bool descending) {
 TopK cummax(Var x, int64_t dim) { return SoFar("cummax", x, dim, /*largest=*/true); }
 TopK cummin(Var x, int64_t dim) { return SoFar("cummin", x, dim, /*largest=*/false); }
 
+// y, or NaN where the first element of a sorted sequence is: sorting puts NaN there.
+static Var OrNaN(Var first, Var y) { return where(equal(first, first), y, first); }
+
 Var quantile(Var x, double q, int64_t dim, bool keep_dims) {
   return nn::Checked("quantile", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("quantile", x, dim));
@@ -148,7 +151,7 @@ Var quantile(Var x, double q, int64_t dim, bool keep_dims) {
     const auto below = static_cast<int64_t>(position);
     const double share = position - static_cast<double>(below);
     const auto at = [&](int64_t i) { return ElementAt(sorted, own, i, keep_dims); };
-    return share == 0.0 ? at(below) : lerp(at(below), at(below + 1), share);
+    return OrNaN(at(0), share == 0.0 ? at(below) : lerp(at(below), at(below + 1), share));
   });
 }
 
@@ -158,7 +161,8 @@ Var median(Var x, int64_t dim, bool keep_dims) {
     const int64_t size = x.dim(static_cast<int>(own));
     if (size < 1) return InvalidArgument("{}: dim {} is empty", nn::Caller("median", x), own);
     const Var sorted = sort(x, own).values;
-    return ElementAt(sorted, own, (size - 1) / 2, keep_dims);
+    return OrNaN(ElementAt(sorted, own, 0, keep_dims),
+                 ElementAt(sorted, own, (size - 1) / 2, keep_dims));
   });
 }
 
@@ -169,11 +173,11 @@ Var argsort(Var x, int64_t dim, bool descending) {
 
 Var any(Var x, const ReducedDims& dims, bool keep_dims) {
   const nn::Trace::Function called("any");
-  return sum(to(x, DType::kF32), dims, keep_dims) > 0.0;
+  return sum(to(to(x, DType::kBool), DType::kF32), dims, keep_dims) > 0.0;
 }
 Var all(Var x, const ReducedDims& dims, bool keep_dims) {
   const nn::Trace::Function called("all");
-  return !any(!x, dims, keep_dims);
+  return !any(!to(x, DType::kBool), dims, keep_dims);
 }
 
 Var logsumexp(Var x, const ReducedDims& dims, bool keep_dims) {

@@ -54,7 +54,7 @@ Var minimum(Var a, Var b) { return OfTwo("minimum", "integer_minimum", a, b); }
 Var layer_norm(Var x, double epsilon) {
   return nn::Checked("layer_norm", x, [&]() -> StatusOr<Var> {
     const int64_t channels = x.shape().num_dims() == 0 ? 1 : x.dim(-1);
-    return layer_norm(x, ones({channels}), zeros({channels}), epsilon);
+    return layer_norm(x, ones({channels}, x.dtype()), zeros({channels}, x.dtype()), epsilon);
   });
 }
 
@@ -130,17 +130,19 @@ Var softshrink(Var x, double by) {
 
 Var hardshrink(Var x, double by) {
   const nn::Trace::Function called("hardshrink");
-  return where(greater(abs(x), by), x, 0.0);
+  return where(less_equal(abs(x), by), 0.0, x);
 }
 
 Var threshold(Var x, double limit, double value) {
   const nn::Trace::Function called("threshold");
-  return where(greater(x, limit), x, value);
+  return where(less_equal(x, limit), value, x);
 }
 
 Var logaddexp(Var a, Var b) {
   const nn::Trace::Function called("logaddexp");
-  return add(maximum(a, b), softplus(scale(abs(subtract(a, b)), -1.0)));
+  const auto finite = [](Var x) { return clamp(x, -3e38, 3e38); };  // for equal infinities
+  const Var larger = maximum(a, b);
+  return larger + softplus(finite(minimum(a, b)) - finite(larger));
 }
 
 Var relu6(Var x) {

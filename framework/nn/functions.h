@@ -59,6 +59,7 @@ inline Var exp(Var x) { return nn::append("exp", {x}); }
 inline Var log(Var x) { return nn::append("log", {x}); }
 inline Var expm1(Var x) { return nn::append("expm1", {x}); }
 inline Var log1p(Var x) { return nn::append("log1p", {x}); }
+// For |x| < 2^22; beyond that results lose precision, and are soon meaningless.
 inline Var sin(Var x) { return nn::append("sin", {x}); }
 inline Var cos(Var x) { return nn::append("cos", {x}); }
 inline Var erf(Var x) { return nn::append("erf", {x}); }

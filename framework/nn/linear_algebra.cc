@@ -68,7 +68,7 @@ Var inverse(Var a) { return nn::append("inverse", {a}); }
 
 Slogdet slogdet(Var a) {
   const std::vector<Var> outputs = nn::append_all("slogdet", {a});
-  return outputs.empty() ? Slogdet() : Slogdet{outputs[1], outputs[0]};
+  return outputs.empty() ? Slogdet() : Slogdet{stop_gradient(outputs[1]), outputs[0]};
 }
 
 Var det(Var a) {

@@ -214,7 +214,11 @@ Var bce_with_logits(Var logits, Var targets, const BceOptions& options) {
 
 Var binary_cross_entropy(Var probabilities, Var targets, const BceOptions& options) {
   return OfEqualShapes("binary_cross_entropy", probabilities, targets, [&] {
-    const auto log_of = [](Var x) { return clamp_min(log(x), -100.0); };
+    // At least -100. That of 0 has no infinite slope, which would be NaN times that of a sigmoid.
+    const auto log_of = [](Var x) {
+      const Var is_zero = to(equal(x, 0.0), DType::kF32);
+      return clamp_min(log(x + is_zero), -100.0) - 100.0 * is_zero;
+    };
     Var positive = targets * log_of(probabilities);
     if (!options.pos_weight.empty()) positive = positive * options.pos_weight;
     const Var terms = -(positive + (1.0 - targets) * log_of(1.0 - probabilities));

@@ -24,7 +24,7 @@ RmsProp::operator Rule() const {
   if (centered) rule.states.push_back("grad_avg");
   if (momentum != 0.0) rule.states.push_back("momentum_buffer");
   rule.status = CheckHyperparameters(
-      "RmsProp", {{"alpha", alpha, 1.0}, {"epsilon", epsilon}, {"momentum", momentum}});
+      "RmsProp", {{"alpha", alpha, 1.0}, PositiveEpsilon(epsilon), {"momentum", momentum}});
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
     const Var g = Regularised(in, o.weight_decay);
     std::vector<Var> results = {Var(), o.alpha * in.states[0] + (1.0 - o.alpha) * square(g)};
@@ -46,7 +46,7 @@ RmsProp::operator Rule() const {
 
 Adagrad::operator Rule() const {
   Rule rule = {"Adagrad", lr, weight_decay, {"sum"}};
-  rule.status = CheckHyperparameters("Adagrad", {{"lr_decay", lr_decay}, {"epsilon", epsilon}});
+  rule.status = CheckHyperparameters("Adagrad", {{"lr_decay", lr_decay}, PositiveEpsilon(epsilon)});
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
     const Var g = Regularised(in, o.weight_decay);
     const Var sum = in.states[0] + square(g);
@@ -58,7 +58,7 @@ Adagrad::operator Rule() const {
 
 Adadelta::operator Rule() const {
   Rule rule = {"Adadelta", lr, weight_decay, {"square_avg", "acc_delta"}};
-  rule.status = CheckHyperparameters("Adadelta", {{"rho", rho, 1.0}, {"epsilon", epsilon}});
+  rule.status = CheckHyperparameters("Adadelta", {{"rho", rho, 1.0}, PositiveEpsilon(epsilon)});
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
     const Var g = Regularised(in, o.weight_decay);
     const Var v = o.rho * in.states[0] + (1.0 - o.rho) * square(g);
@@ -72,7 +72,7 @@ Adadelta::operator Rule() const {
 Adamax::operator Rule() const {
   Rule rule = {"Adamax", lr, weight_decay, {"exp_avg", "exp_inf"}};
   rule.status = CheckHyperparameters(
-      "Adamax", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, {"epsilon", epsilon}});
+      "Adamax", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, PositiveEpsilon(epsilon)});
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
     const Var g = Regularised(in, o.weight_decay);
     const Var m = MovingAverage(in.states[0], g, 1.0 - o.beta1);
@@ -86,7 +86,7 @@ Adamax::operator Rule() const {
 RAdam::operator Rule() const {
   Rule rule = {"RAdam", lr, weight_decay, {"exp_avg", "exp_avg_sq"}};
   rule.status = CheckHyperparameters(
-      "RAdam", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, {"epsilon", epsilon}});
+      "RAdam", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, PositiveEpsilon(epsilon)});
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
     const Var g = o.decoupled ? in.gradient : Regularised(in, o.weight_decay);
     Var p = in.parameter;
@@ -123,7 +123,7 @@ Lion::operator Rule() const {
 Lamb::operator Rule() const {
   Rule rule = {"Lamb", lr, weight_decay, {"exp_avg", "exp_avg_sq"}};
   rule.status = CheckHyperparameters(
-      "Lamb", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, {"epsilon", epsilon}});
+      "Lamb", {{"beta1", beta1, 1.0}, {"beta2", beta2, 1.0}, PositiveEpsilon(epsilon)});
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {
     const Var m = MovingAverage(in.states[0], in.gradient, 1.0 - o.beta1);
     const Var v = o.beta2 * in.states[1] + (1.0 - o.beta2) * square(in.gradient);
@@ -180,7 +180,7 @@ ScheduleFreeAdamW::operator Rule() const {
   rule.status = CheckHyperparameters("ScheduleFreeAdamW",
                                      {{"beta1", beta1, 1.0},
                                       {"beta2", beta2, 1.0},
-                                      {"epsilon", epsilon},
+                                      PositiveEpsilon(epsilon),
                                       {"warmup_steps", static_cast<double>(warmup_steps)}});
   if (beta1 == 0.0) rule.status = InvalidArgument("ScheduleFreeAdamW: beta1 is 0, expected > 0");
   rule.update = [o = *this](const RuleInputs& in) -> std::vector<Var> {

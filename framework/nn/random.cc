@@ -31,10 +31,22 @@ Var Gumbel(Var like) { return -log(-log(uniform(like, 0x1p-25, 1.0))); }
 }  // namespace
 
 Var uniform(Var like, double low, double high) {
+  if (!(low <= high && std::isfinite(high - low))) {
+    return nn::Checked("uniform", like, [&]() -> StatusOr<Var> {
+      return InvalidArgument("{}: got low {} and high {}, expected finite numbers, low <= high",
+                             nn::Caller("uniform", like), low, high);
+    });
+  }
   return Draw("uniform", like, {{"low", low}, {"high", high}});
 }
 
 Var normal(Var like, double mean, double stddev) {
+  if (!(stddev >= 0.0 && std::isfinite(mean + stddev))) {
+    return nn::Checked("normal", like, [&]() -> StatusOr<Var> {
+      return InvalidArgument("{}: got mean {} and stddev {}, expected finite numbers, stddev >= 0",
+                             nn::Caller("normal", like), mean, stddev);
+    });
+  }
   return Draw("normal", like, {{"mean", mean}, {"stddev", stddev}});
 }
 

@@ -2,9 +2,9 @@
 // a stream of its own, which depends on the calling module's path and not on ranks. So a model
 // draws the same values at any stage, on any number of ranks, and after a resumed checkpoint.
 //
-// `like` gives the shape. It must be a value that every micro-batch has (not a parameter), because
-// ranks draw for their own micro-batches. In an eval program these functions are errors, except
-// dropout_along, which returns x there.
+// `like` gives the shape. Also for a parameter or a constant, each micro-batch draws values of its own.
+// In an eval program these functions are errors, except dropout_along, which returns x there: a
+// program that samples takes its noise as an input.
 #pragma once
 
 #include "framework/nn/shapes.h"

@@ -63,6 +63,9 @@ Var Recurrent::operator()(Var x, RecurrentState* state, Var lengths) {
   if (x.shape().num_dims() != 3) {
     return fail(InvalidArgument("got x {}, expected (B, T, in)", x.shape().ToString()));
   }
+  if (layers_.empty()) {
+    return fail(InvalidArgument("got {} layers, expected at least 1", options_.layers));
+  }
   if (Decoding::Current() != nullptr && (options_.bidirectional || !lengths.empty())) {
     return fail(InvalidArgument(
         "while decoding, got {}, expected sequences of one length in one direction",

@@ -62,6 +62,10 @@ inline Var& operator+=(Var& a, Var b) { return a = a + b; }
 inline Var& operator-=(Var& a, Var b) { return a = a - b; }
 inline Var& operator*=(Var& a, Var b) { return a = a * b; }
 inline Var& operator/=(Var& a, Var b) { return a = a / b; }
+inline Var& operator+=(Var& x, double offset) { return x = x + offset; }
+inline Var& operator-=(Var& x, double offset) { return x = x - offset; }
+inline Var& operator*=(Var& x, double factor) { return x = x * factor; }
+inline Var& operator/=(Var& x, double divisor) { return x = x / divisor; }
 
 namespace nn {  // where operands that are parameters or buffers make the compiler look for them
 using zg::operator+;

@@ -199,6 +199,9 @@ ir::OpDef PositionIds() {
   return op;
 }
 
+// A bias is the last input but one.
+bool IsBiased(const ir::OpCall& call) { return call.inputs.size() == 5; }
+
 Status CheckHeads(const ir::OpCall& call, const InputNames& names) {
   const Shape& q = call.inputs[0].shape;
   const Shape& keys = call.inputs[1].shape;
@@ -219,25 +222,46 @@ Status CheckHeads(const ir::OpCall& call, const InputNames& names) {
                                 "one size",
                                 heads, key_heads));
   }
+  if (!IsBiased(call)) return Status::Ok();
+  const Shape& bias = call.inputs[3].shape;
+  const bool fits = bias.num_dims() == 4 && (bias.dim(0) == 1 || bias.dim(0) == q.dim(0)) &&
+                    (bias.dim(1) == 1 || bias.dim(1) == heads) && bias.dim(2) == q.dim(1) &&
+                    bias.dim(3) == keys.dim(1);
+  if (!fits) return Rejected(call, names, "bias is not (1 or B, 1 or H, S, T)");
   return Status::Ok();
 }
 
+std::vector<ir::SbpSignature> CachedAttentionSignatures(const ir::OpCall& call) {
+  std::vector<Sbp> texts(call.inputs.size(), kSplit), heads(call.inputs.size(), kHeads);
+  texts.back() = SplitOfStart(call.inputs.back());
+  heads.back() = B;
+  if (IsBiased(call)) {
+    const Shape& bias = call.inputs[3].shape;
+    if (bias.dim(0) == 1) texts[3] = B;
+    heads[3] = bias.dim(1) == 1 ? B : attention_rules::kRowsOfHeads;
+  }
+  return {{texts, {kSplit}}, {heads, {kHeads}, call.attributes.Int("key_heads")}};
+}
+
 ir::OpDef CachedAttention() {
-  const InputNames names = {"q", "keys", "values", "start"};
   ir::OpDef op;
   op.name = "cached_attention";
   op.doc =
       "dot_product_attention, causal, of queries that stand at start[b], start[b] + 1, ... to the "
-      "rows of caches up to their own; rows behind the last query are not read.";
-  op.min_inputs = op.max_inputs = 4;
+      "rows of caches up to their own; rows behind the last query are not read. Five inputs: the fourth "
+      "is a bias (1 or B, 1 or H, S, T).";
+  op.min_inputs = 4;
+  op.max_inputs = 5;
   op.attributes = {{"heads", int64_t{1}, true},
                    {"key_heads", int64_t{1}, true},
                    {"window", int64_t{0}},
                    {"scale", 0.0}};
-  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"q", "keys", "values"}));
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    InputNames names = {"q", "keys", "values", "start"};
+    if (IsBiased(call)) names.insert(names.end() - 1, "bias");
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"q", "keys", "values", "bias"}));
     ZG_RETURN_IF_ERROR(CheckHeads(call, names));
-    if (!IsStart(call.inputs[3], call.inputs[0].shape.dim(0))) {
+    if (!IsStart(call.inputs.back(), call.inputs[0].shape.dim(0))) {
       return Rejected(call, names, kNoStart);
     }
     if (const int64_t window = call.attributes.Int("window"); window < 0) {
@@ -247,10 +271,7 @@ ir::OpDef CachedAttention() {
     ZG_RETURN_IF_ERROR(CheckRange(call, "scale"));
     return Types{call.inputs[0]};
   };
-  op.sbp_signatures = [](const ir::OpCall& call) {
-    return Signatures{{{kSplit, kSplit, kSplit, SplitOfStart(call.inputs[3])}, {kSplit}},
-                      {{kHeads, kHeads, kHeads, B}, {kHeads}, call.attributes.Int("key_heads")}};
-  };
+  op.sbp_signatures = CachedAttentionSignatures;
   op.localize = [](const ir::OpCall& logical, ir::OpCall* local) {
     attention_rules::SetOwnHeads("heads", logical, 0, local);
     attention_rules::SetOwnHeads("key_heads", logical, 1, local);

@@ -11,7 +11,7 @@ StatusOr<UpdateRule> AdamRule(const char* name, const AdamW& adam, bool decouple
   ZG_RETURN_IF_ERROR(CheckHyperparameters(name, {{"lr", adam.lr},
                                                  {"beta1", adam.beta1, 1.0},
                                                  {"beta2", adam.beta2, 1.0},
-                                                 {"epsilon", adam.epsilon},
+                                                 PositiveEpsilon(adam.epsilon),
                                                  {"weight_decay", adam.weight_decay}}));
   return UpdateRule{"adam_update",
                     {{"lr", adam.lr},
@@ -164,10 +164,11 @@ std::string ToString(const UpdateRule& rule) {
 Status CheckHyperparameters(std::string_view optimizer,
                             std::initializer_list<HyperparameterRange> ranges) {
   for (const HyperparameterRange& range : ranges) {
-    if (range.value >= 0.0 && range.value < range.end) continue;  // false for NaN as well
+    const bool is_high_enough = range.has_zero ? range.value >= 0.0 : range.value > 0.0;
+    if (is_high_enough && range.value < range.end) continue;  // false for NaN as well
     return InvalidArgument("{}: {} is {}, expected {}", optimizer, range.name, range.value,
                            range.end == std::numeric_limits<double>::infinity()
-                               ? "a finite number >= 0"
+                               ? fmt::format("a finite number {} 0", range.has_zero ? ">=" : ">")
                                : fmt::format("0 <= {} < {}", range.name, range.end));
   }
   return Status::Ok();

@@ -161,7 +161,12 @@ struct HyperparameterRange {
   std::string_view name;
   double value;
   double end = std::numeric_limits<double>::infinity();
+  bool has_zero = true;
 };
+// A rule divides by it where its states are still 0.
+inline HyperparameterRange PositiveEpsilon(double value) {
+  return {"epsilon", value, std::numeric_limits<double>::infinity(), /*has_zero=*/false};
+}
 Status CheckHyperparameters(std::string_view optimizer,
                             std::initializer_list<HyperparameterRange> ranges);
 

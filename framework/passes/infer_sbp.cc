@@ -65,22 +65,14 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
-// Random numbers are drawn by micro-batch and by element of the rank's part: data ranks must hold
-// different parts, and other ranks the same.
+// Random numbers are drawn by micro-batch and by element of the rank's part: ranks that share
+// micro-batches must hold the same part.
 Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
   const Mesh& mesh = graph.mesh();
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    if (mesh.axes()[axis].num_parts() == 1) continue;
+    if (mesh.axes()[axis].num_parts() == 1 || mesh.IsDataAxis(axis)) continue;
     const Sbp sbp = node.outputs[0]->sbp[axis];
-    if (mesh.IsDataAxis(axis) && sbp.is_broadcast()) {
-      const Status error = InvalidArgument(
-          "{} of %{}, which is the same on all ranks, would draw other numbers on each; apply it to "
-          "values that are split over the axis {}\n  hint: give it an operand that depends on an input, "
-          "such as normal(zeros_like(x))",
-          node.op->name, node.inputs[0]->name, mesh.axes()[axis].name);
-      return error.WithContext(node.scope);
-    }
-    if (!mesh.IsDataAxis(axis) && !sbp.is_broadcast() && !KnowsItsPart(node)) {
+    if (!sbp.is_broadcast() && !KnowsItsPart(node)) {
       return InvalidArgument(
           "{}: {} of %{}, which is {} along the axis {}, would draw the same mask for different "
           "parts; apply it to values that are B along that axis",
@@ -147,16 +139,17 @@ Status ComputeByMicroBatch(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
-// If each micro-batch has its own result, the results of all of them are returned.
+// If each micro-batch has its own result, the results of all of them are returned, side by side along
+// dim 0, as those of several micro-batches of a rank are.
 Status JoinResult(ir::Graph& graph, ir::Node* output) {
   const ir::Value* result = output->inputs[0];
   const std::vector<int> axes = graph.mesh().DataAxes();
   const bool for_every_micro_batch = output->section->kind == ir::SectionKind::kEval ||
                                      output->section->kind == ir::SectionKind::kForward;
   if (!for_every_micro_batch || axes.empty()) return Status::Ok();
-  if (!result->sbp[axes[0]].is_partial() || result->type == TensorType{DType::kF32, Shape{}}) {
-    return Status::Ok();
-  }
+  const int64_t dim = MicroBatchDim(graph.mesh(), *result);
+  if (!result->sbp[axes[0]].is_partial() && dim <= 0) return Status::Ok();
+  if (result->type == TensorType{DType::kF32, Shape{}}) return Status::Ok();  // the mean is
   if (result->type.shape.num_dims() == 0) {
     return InvalidArgument(
                "result '{}': got {} of each micro-batch, expected f32[], whose mean is taken, or a "
@@ -167,6 +160,7 @@ Status JoinResult(ir::Graph& graph, ir::Node* output) {
   ir::Builder builder(&graph, output->section);
   builder.InsertBefore(output);
   const int64_t num_parts = graph.mesh().num_data_ranks();
+  if (dim > 0) ZG_RETURN_IF_ERROR(ComputeByMicroBatch(graph, output));
   ir::Value* joined =
       builder.Op("joined_parts", {output->inputs[0]},
                  {{"dim", int64_t{0}}, {"num_parts", num_parts}}, result->name + ".joined");

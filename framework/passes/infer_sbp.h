@@ -12,7 +12,8 @@
 //
 // Along the axes of data ranks nothing is moved: a node computes all micro-batches side by side if
 // its op can (S). Otherwise each rank computes its own (P, ir::MicroBatchSignature) from views of
-// its parts (own_part). A user's result that is P is returned side by side (joined_parts).
+// its parts (own_part), and draws its own random numbers. A user's result that is P, or split along
+// another dim than 0, is returned side by side (joined_parts).
 //
 // Before, on mesh(data=2):
 //   %x: f32[8,4] = input (placement="S(0)")
@@ -29,8 +30,7 @@
 // any number of ranks. A rank that sums over several parts of a dim sums each by itself
 // (`summed_parts`, ops/summed_parts.h), and a pending sum is summed before an op computes with it.
 //
-// Errors: an input placement that its shape does not allow; a random op that would be B over
-// "data"; a split parameter that an op cannot compute with; a sum over fixed parts by an op that
+// Errors: an input placement that its shape does not allow; a split parameter that an op cannot compute with; a sum over fixed parts by an op that
 // knows none; along an axis whose ranks share micro-batches, two ways to split a result that move
 // the same number of bytes. No-op on a graph that has placements.
 #pragma once

@@ -10,8 +10,9 @@ std::unordered_set<const ir::Value*> MicroBatchValues(const ir::Section& section
     const bool depends =
         node->op->traits.kind == ir::OpKind::kInput
             ? node->attributes.Sbp("placement") != Sbp::B()
-            : std::any_of(node->inputs.begin(), node->inputs.end(),
-                          [&](const ir::Value* input) { return found.count(input) != 0; });
+            : node->op->traits.is_random ||
+                  std::any_of(node->inputs.begin(), node->inputs.end(),
+                              [&](const ir::Value* input) { return found.count(input) != 0; });
     if (depends) found.insert(node->outputs.begin(), node->outputs.end());
   }
   return found;

@@ -7,7 +7,7 @@
 
 namespace zg {
 
-// The values that depend on an input with a split placement.
+// The values that depend on an input with a split placement, or on random numbers.
 std::unordered_set<const ir::Value*> MicroBatchValues(const ir::Section& section);
 
 }  // namespace zg

@@ -63,9 +63,16 @@ ReferenceOutputs CachedAttention(const ReferenceCall& call) {
                            ? call.attributes.Float("scale")
                            : 1.0 / std::sqrt(static_cast<double>(size));
   std::vector<double> out(q.values.size());
+  const ReferenceTensor* const bias = call.inputs.size() == 5 ? &call.inputs[3] : nullptr;
+  const auto bias_of = [&](int64_t text, int64_t head, int64_t query, int64_t key) {
+    if (bias == nullptr) return 0.0;
+    const auto at = [&](int dim, int64_t i) { return bias->shape.dim(dim) == 1 ? 0 : i; };
+    const int64_t matrix = at(0, text) * bias->shape.dim(1) + at(1, head);
+    return bias->values[(matrix * bias->shape.dim(2) + query) * bias->shape.dim(3) + key];
+  };
   for (int64_t row = 0; row < RowsOf(q); ++row) {
     const int64_t b = row / q.shape.dim(1);
-    const int64_t position = StartOf(call.inputs[3], b) + row % q.shape.dim(1);
+    const int64_t position = StartOf(call.inputs.back(), b) + row % q.shape.dim(1);
     const int64_t first = window == 0 ? 0 : std::max<int64_t>(0, position - window + 1);
     for (int64_t h = 0; h < heads; ++h) {
       const double* const query = q.values.data() + row * Columns(q) + h * size;
@@ -77,7 +84,7 @@ ReferenceOutputs CachedAttention(const ReferenceCall& call) {
       for (int64_t key = first; key <= position; ++key) {
         double score = 0.0;
         for (int64_t c = 0; c < size; ++c) score += query[c] * keys.values[key_at(key) + c];
-        weights.push_back(std::exp(score * scale));
+        weights.push_back(std::exp(score * scale + bias_of(b, h, row % q.shape.dim(1), key)));
         sum += weights.back();
       }
       for (int64_t key = first; key <= position; ++key) {
@@ -175,6 +182,34 @@ FamilyCases CacheCases() {
                     Heads(4, 2)),
       AttentionCase("window", {F32({2, 2, 24}), F32({2, 11, 12}), F32({2, 11, 12}), I64({2}, 10)},
                     window),
+      AttentionCase(
+          "bias of heads",
+          {F32({2, 1, 24}), F32({2, 9, 12}), F32({2, 9, 12}), F32({1, 4, 1, 9}), I64({2}, 9)},
+          Heads(4, 2)),
+      AttentionCase(
+          "bias of texts",
+          {F32({2, 3, 24}), F32({2, 9, 12}), F32({2, 9, 12}), F32({2, 1, 3, 9}), I64({1}, 7)},
+          Heads(4, 2)),
+      AttentionCase(
+          "splits",
+          {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), F32({6, 2, 2, 7}), I64({6}, 6)},
+          Heads(2, 2)),
+      AttentionCase(
+          "splits",
+          {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), F32({1, 1, 2, 7}), I64({6}, 6)},
+          Heads(2, 2)),
+      AttentionCase(
+          "heads",
+          {F32({2, 2, 24}), F32({2, 7, 12}), F32({2, 7, 12}), F32({1, 12, 2, 7}), I64({2}, 6)},
+          Heads(12, 6)),
+      AttentionCase(
+          "splits",
+          {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), F32({6, 1, 2, 7}), I64({1}, 6)},
+          Heads(2, 2)),
+      AttentionCase(
+          "heads",
+          {F32({2, 2, 24}), F32({2, 7, 12}), F32({2, 7, 12}), F32({2, 1, 2, 7}), I64({1}, 6)},
+          Heads(12, 6)),
       AttentionCase("splits", {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), I64({1}, 6)},
                     Heads(2, 2)),
       AttentionCase("splits", {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), I64({6}, 6)},
@@ -251,6 +286,12 @@ FamilyCases CacheCases() {
        Heads(3, 3),
        "cached_attention: start is neither i64 (1) nor (B): q f32[2,1,12], keys f32[2,4,12], values "
        "f32[2,4,12], start i64[4]"}};
+  family.rejections.push_back(
+      {"cached_attention",
+       {F32({2, 1, 12}), F32({2, 4, 12}), F32({2, 4, 12}), F32({1, 2, 1, 4}), I64({1}, 1)},
+       Heads(3, 3),
+       "cached_attention: bias is not (1 or B, 1 or H, S, T): q f32[2,1,12], keys f32[2,4,12], "
+       "values f32[2,4,12], bias f32[1,2,1,4], start i64[1]"});
   family.large = {
       Sized("write_rows", "wide", {F32({3, 70, 136}), F32({3, 33, 136}), I64({3}, 38)}),
       Sized("cached_rows", "wide", {F32({3, 33, 136}), I64({3}, 38)},
@@ -258,6 +299,10 @@ FamilyCases CacheCases() {
       Sized("position_ids", "many", {I64({3}, 1000)}, {{"size", int64_t{700}}}),
       Sized("cached_attention", "one token",
             {F32({2, 1, 6 * 64}), F32({2, 300, 2 * 64}), F32({2, 300, 2 * 64}), I64({2}, 300)},
+            Heads(6, 2)),
+      Sized("cached_attention", "one token, biased",
+            {F32({2, 1, 6 * 64}), F32({2, 300, 2 * 64}), F32({2, 300, 2 * 64}), F32({1, 6, 1, 300}),
+             I64({2}, 300)},
             Heads(6, 2)),
       Sized("cached_attention", "chunk",
             {F32({1, 70, 3 * 48}), F32({1, 200, 3 * 48}), F32({1, 200, 3 * 48}), I64({1}, 131)},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,13 +26,13 @@ using Json = nlohmann::json;
 // Relative to the largest element, at least 1: gradients come from a difference of parameters.
 constexpr double kTolerance = 4e-6;
 
-const Function& FunctionNamed(const std::string& name) {
-  for (const auto* functions :
-       {&ImageFunctions(), &ModuleFunctions(), &ScatterFunctions(), &MatrixFunctions()}) {
-    const auto found = functions->find(name);
-    if (found != functions->end()) return found->second;
+std::map<std::string, Function> AllFunctions() {
+  std::map<std::string, Function> all;
+  for (const auto* functions : {&TensorFunctions(), &ImageFunctions(), &ModuleFunctions(),
+                                &ScatterFunctions(), &MatrixFunctions()}) {
+    all.insert(functions->begin(), functions->end());
   }
-  return TensorFunctions().at(name);
+  return all;
 }
 
 std::vector<float> Floats(const Json& numbers) { return numbers.get<std::vector<float>>(); }
@@ -64,7 +65,7 @@ TEST_P(FunctionReference, GivesPyTorchsResultsAndGradients) {
                                   [](const Json& one) { return one["name"] == GetParam(); });
   ASSERT_NE(found, cases.end()) << "make_functions.py has no such case";
   const Json& c = *found;
-  const Function& function = FunctionNamed(GetParam());
+  const Function function = AllFunctions().at(GetParam());
   const Status status = RunRanks(1, [&](Communicator& communicator) -> Status {
     const std::vector<int64_t> b_shape = c["b_shape"], y_shape = c["y_shape"];
     nn::Parameter a(nullptr, "a", {2, 3, 4}, Initializer::Zeros());
@@ -101,10 +102,17 @@ TEST_P(FunctionReference, GivesPyTorchsResultsAndGradients) {
 
 std::vector<std::string> Names() {
   std::vector<std::string> names;
-  for (const auto* functions : {&TensorFunctions(), &ImageFunctions(), &ModuleFunctions()}) {
-    for (const auto& [name, function] : *functions) names.push_back(name);
-  }
+  for (const auto& [name, function] : AllFunctions()) names.push_back(name);
   return names;
+}
+
+TEST(FunctionReferenceCases, AreAllRun) {
+  const Json file = Json::parse(std::ifstream("tests/reference/functions.json"));
+  const std::map<std::string, Function> functions = AllFunctions();
+  for (const Json& one : file["cases"]) {
+    EXPECT_EQ(functions.count(one["name"].get<std::string>()), 1u) << one["name"];
+  }
+  EXPECT_EQ(functions.size(), file["cases"].size());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FunctionReference, ::testing::ValuesIn(Names()),

@@ -43,6 +43,33 @@ struct Hybrid : nn::Module {
   }
 };
 
+// Attention with biases by distance: learned ones of T5's kind, and those of ALiBi (arXiv 2108.12409).
+struct Distances : nn::Module {
+  static constexpr int64_t kHeads = 4, kFar = 12;
+  nn::Embedding table{this, "table", kVocabulary, 32};
+  nn::Linear qkv{this, "qkv", 32, 64};  // two heads of keys
+  nn::Embedding biases{this, "biases", kFar + 1, kHeads};
+  nn::Linear last{this, "last", 32, 96};
+  Var forward(Var tokens) override {
+    const Var behind = maximum(relative_positions(tokens.dim(1)), 0);
+    AttentionOptions options;
+    options.heads = kHeads;
+    options.key_heads = 2;
+    options.causal = true;
+    options.bias = permute(biases(minimum(behind, kFar)) * 20.0, {0, 3, 1, 2});
+    Var x = table(tokens);
+    const Var all = qkv(x);
+    x = x + attention(slice(all, 2, 0, 32), slice(all, 2, 32, 48), slice(all, 2, 48, 64), options);
+    options.key_heads = kHeads;
+    options.bias =
+        to(unsqueeze(behind, 1), DType::kF32) *
+        constant({1, kHeads, 1, 1}, std::vector<float>{-0.5f, -0.25f, -0.125f, -0.0625f});
+    const auto last_parts = chunk(last(x), 3, 2);
+    x = x + attention(last_parts[0], last_parts[1], last_parts[2], options);
+    return linear(x, table.weight);
+  }
+};
+
 inline std::shared_ptr<nn::Module> MakeModel(const std::string& name) {
   if (name == "mamba") {
     return std::make_shared<models::Mamba>(
@@ -51,6 +78,7 @@ inline std::shared_ptr<nn::Module> MakeModel(const std::string& name) {
   if (name == "lstm") {
     return std::make_shared<models::LstmLanguage>(models::LstmConfig{kVocabulary, 8, 16, kLayers});
   }
+  if (name == "distances") return std::make_shared<Distances>();
   if (name == "hybrid") return std::make_shared<Hybrid>();
   if (name == "gpt") {
     return std::make_shared<models::Gpt>(

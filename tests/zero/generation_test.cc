@@ -39,6 +39,16 @@ TEST(Generation, HasTheLogitsOfWholeTextsAndThePlannedMemory) {
   }
 }
 
+TEST(Generation, KnowsDistancesToEarlierTokens) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    OnRanks({"distances", 2, 3, dtype}, [&](RankRun& run) -> Status {
+      ZG_RETURN_IF_ERROR(ExpectLogitsOfWholeTexts(run));
+      return ExpectStreamsOfWholeTexts(run);
+    });
+  }
+}
+
 // Models that keep states instead of, or beside, keys and values.
 TEST(Generation, ContinuesFromStates) {
   struct Case {
@@ -302,7 +312,16 @@ TEST(Generation, RefusesModelsThatCannotBeDecoded) {
       GraphError({.context = 8}, with_mask),
       prefix +
           "attention: while decoding, got causal attention of 8 queries to 8 keys with a mask, "
-          "expected that of tokens to themselves, without mask and bias");
+          "expected that of tokens to themselves, without a mask");
+  EXPECT_EQ(
+      GraphError({.context = 16, .chunk = 8},
+                 [&](Var tokens) {
+                   const Var x = table(tokens);
+                   return attention(x, x, x, {.causal = true, .bias = zeros({1, 1, 8, 8})});
+                 }),
+      prefix +
+          "attention: while decoding, got the bias [1,1,8,8], expected (1 or B, 1 or heads, 8, "
+          "16), with the keys of the whole context; make it from relative_positions");
 }
 
 TEST(Generation, KeepsOnlyStatesThatAreRead) {

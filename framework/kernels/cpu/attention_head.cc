@@ -11,7 +11,10 @@ namespace {
 void LogSumExp(const float* maxima, const float* sums, int64_t count, float* out) {
   Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) out[i] = maxima[i] + Log(sums[i]);
+    for (int64_t i = 0; i < count; ++i) {
+      const float log_sum_exp = maxima[i] + Log(sums[i]);
+      out[i] = maxima[i] == kNoKeysLogSumExp ? kNoKeysLogSumExp : log_sum_exp;
+    }
   });
 }
 

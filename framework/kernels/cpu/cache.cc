@@ -96,7 +96,8 @@ class CachedAttention : public Kernel {
  public:
   CachedAttention(const KernelSpec& spec, const GemmMethod& method)
       : shape_(LikeAttention(spec.call), /*is_gradient=*/false, method),
-        start_stride_(CacheCall::StartStride(spec.call.inputs[3])),
+        start_input_(static_cast<int>(spec.call.inputs.size()) - 1),
+        start_stride_(CacheCall::StartStride(spec.call.inputs.back())),
         num_sharing_(NumSharingHeads(shape_, spec.threads)) {}
 
   int64_t workspace_bytes() const override {
@@ -105,7 +106,7 @@ class CachedAttention : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
-    const int64_t* const starts = arguments.input<int64_t>(3);
+    const int64_t* const starts = arguments.input<int64_t>(start_input_);
     for (int64_t b = 0; b < shape_.batch; ++b) {
       ZG_RETURN_IF_ERROR(
           CheckStart("cached_attention", starts[b * start_stride_], shape_.queries, shape_.keys));
@@ -125,7 +126,8 @@ class CachedAttention : public Kernel {
       const int64_t first = g * shape_.group();
       RunQueryHeads(seen, {seen, arguments.inputs[0], seen.q, b, first},
                     KeysIn(arguments.inputs[1], seen, b, g),
-                    KeysIn(arguments.inputs[2], seen, b, g), scratch,
+                    KeysIn(arguments.inputs[2], seen, b, g),
+                    HeadOptions(seen, arguments, b, first).bias, scratch,
                     {seen, arguments.outputs[0], seen.out, b, first});
     };
     ForKeyHeads<QueryScratch>(shape_, arguments, num_sharing_, run);
@@ -147,7 +149,7 @@ class CachedAttention : public Kernel {
   // Without the rows after the last query.
   AttentionShape SeenBy(const KernelArguments& arguments, int64_t batch) const {
     AttentionShape seen = shape_;
-    seen.keys = arguments.input<int64_t>(3)[batch * start_stride_] + shape_.queries;
+    seen.keys = arguments.input<int64_t>(start_input_)[batch * start_stride_] + shape_.queries;
     return seen;
   }
 
@@ -159,6 +161,7 @@ class CachedAttention : public Kernel {
   }
 
   const AttentionShape shape_;
+  const int start_input_;
   const int64_t start_stride_;
   const int num_sharing_;
 };

@@ -1,9 +1,11 @@
 #include "framework/kernels/cpu/query_heads.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/kernels/cpu/attention_rows.h"
 #include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/prefetch.h"
@@ -12,20 +14,33 @@
 namespace zg {
 namespace {
 
-// Turns products into weights e^(scale * product - maximum) and returns their sum in the order of
-// the keys.
-ZG_INLINE float SoftmaxRowOf(float scale, int64_t keys, float* row) {
+// Turns products into weights e^(score - maximum), where score = scale * product + bias, and returns
+// their sum in the order of the keys; infinity if the bias hides all of them. `bias` may be null.
+template <typename T>
+ZG_INLINE float SoftmaxRowOf(float scale, int64_t keys, const T* bias, float* row) {
   ZG_INDEPENDENT
   for (int64_t key = 0; key < keys; ++key) row[key] *= scale;
+  if (bias != nullptr) {
+    ZG_INDEPENDENT
+    for (int64_t key = 0; key < keys; ++key) {
+      const float score = row[key] + ToF32(bias[key]);
+      row[key] = score < kHiddenScore ? kHiddenScore : score;  // -infinity hides; NaN stays
+    }
+  }
   const float maximum = MaximumOf(row, keys);
   ZG_INDEPENDENT
   for (int64_t key = 0; key < keys; ++key) row[key] = Exp(row[key] - maximum);
   float sum = 0.0f;
   for (int64_t key = 0; key < keys; ++key) sum += row[key];
-  return sum;
+  return maximum == kHiddenScore ? std::numeric_limits<float>::infinity() : sum;
 }
-float SoftmaxRow(float scale, int64_t keys, float* row) {
-  return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(scale, keys, row); });
+float SoftmaxRow(const AttentionShape& shape, const void* bias, float* row) {
+  return WithFloatType(shape.dtype, [&](auto zero) {
+    const auto* const of_keys = static_cast<const decltype(zero)*>(bias);
+    const float scale = shape.scale;
+    const int64_t keys = shape.keys;
+    return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(scale, keys, of_keys, row); });
+  });
 }
 
 void PrefetchRows(const HeadInput& head, int64_t begin, int64_t count, int64_t bytes) {
@@ -43,7 +58,8 @@ void ForParts(int64_t keys, const Body& body) {
 }  // namespace
 
 void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadInput& k,
-                   const HeadInput& v, const QueryScratch& scratch, const HeadOutput& out) {
+                   const HeadInput& v, const void* bias, const QueryScratch& scratch,
+                   const HeadOutput& out) {
   const GemmMethod& method = *shape.method;
   const int64_t heads = shape.group();
   const int64_t size = shape.head_size;
@@ -69,7 +85,10 @@ void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadIn
   auto* const weights = reinterpret_cast<char*>(scratch.weights);
   for (int64_t h = 0; h < heads; ++h) {
     float* const row = scratch.scores + h * stride;
-    scratch.weight_sums[h] = SoftmaxRow(shape.scale, shape.keys, row);
+    const void* const of_head = bias == nullptr ? nullptr
+                                                : static_cast<const char*>(bias) +
+                                                      h * shape.bias_head_stride * element_bytes;
+    scratch.weight_sums[h] = SoftmaxRow(shape, of_head, row);
     if (shape.dtype == DType::kF32) continue;
     ConvertFloats(DType::kF32, row, shape.dtype, weights + h * stride * element_bytes, shape.keys);
   }

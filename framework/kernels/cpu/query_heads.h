@@ -11,8 +11,9 @@
 
 namespace zg {
 
+// The shape is that of cached_attention.
 inline bool IsOneQuery(const AttentionShape& shape) {
-  return shape.queries == 1 && shape.is_plain();
+  return shape.queries == 1 && shape.window == 0;
 }
 
 // Keys of a part: whole units of every method, and not more than the first-level cache holds.
@@ -45,9 +46,10 @@ struct QueryScratch {
         weight_sums(carver.Take(shape.group())) {}
 };
 
-// Must be called within a GemmScope. `q` and `out` are those of the group's first head; the other
-// heads lie behind it.
+// Must be called within a GemmScope. `q`, `bias` (null: none) and `out` are those of the group's first
+// head; the other heads lie behind it.
 void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadInput& k,
-                   const HeadInput& v, const QueryScratch& scratch, const HeadOutput& out);
+                   const HeadInput& v, const void* bias, const QueryScratch& scratch,
+                   const HeadOutput& out);
 
 }  // namespace zg

@@ -15,6 +15,10 @@ namespace {
 // Minimum columns of a product: packing the weights' panels then costs little.
 constexpr int64_t kColumns = 512;
 
+// Rows of a product that computes several phases: it reads the windows once for all of them, and few
+// result channels fill no tile of their own.
+constexpr int64_t kMergedRows = 8 * kTileRows;
+
 int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
 
 // Whether the weights of a result channel lie one behind the other.
@@ -25,28 +29,28 @@ bool AreRuns(const WeightStrides& strides, const std::vector<int64_t>& taps) {
   return strides.by_source == static_cast<int64_t>(taps.size());
 }
 
-// Packs the weights [begin, end), counted by source channel and tap, of up to kTileRows result
-// channels.
+// Packs the weights [begin, end), counted by source channel and tap, of up to kTileRows rows, whose
+// weights begin at `first`.
 template <typename T>
 void PackPiece(const T* weights, const WeightStrides& strides, const std::vector<int64_t>& taps,
-               int64_t begin, int64_t end, int64_t rows, float* piece) {
+               int64_t begin, int64_t end, const int64_t* first, int64_t rows, float* piece) {
   if (AreRuns(strides, taps)) {
-    return PackPieces(weights + begin, strides.by_result, end - begin, rows, piece);
+    return PackPieces(weights + first[0] + begin, strides.by_result, end - begin, rows, piece);
   }
   const auto num_taps = static_cast<int64_t>(taps.size());
-  const int64_t extent = (rows - 1) * strides.by_result + num_taps;  // of a source channel
+  const int64_t extent = first[rows - 1] - first[0] + num_taps;  // of a source channel
   int64_t channel = begin / num_taps;
   int64_t tap = begin % num_taps;
   for (int64_t k = begin; k < end; ++k, piece += kTileRows) {
     const T* const of_channel = weights + channel * strides.by_source;
     if (tap == 0) {
-      PrefetchDistantRow(of_channel + kRowsAhead * strides.by_source, extent);
+      PrefetchDistantRow(of_channel + first[0] + kRowsAhead * strides.by_source, extent);
     }
     const T* const from = of_channel + taps[tap];
     if (rows == kTileRows) {
-      for (int64_t r = 0; r < kTileRows; ++r) piece[r] = ToF32(from[r * strides.by_result]);
+      for (int64_t r = 0; r < kTileRows; ++r) piece[r] = ToF32(from[first[r]]);
     } else {
-      for (int64_t r = 0; r < rows; ++r) piece[r] = ToF32(from[r * strides.by_result]);
+      for (int64_t r = 0; r < rows; ++r) piece[r] = ToF32(from[first[r]]);
     }
     if (++tap < num_taps) continue;
     tap = 0;
@@ -61,35 +65,70 @@ WindowProduct::WindowProduct(const WindowProductSizes& sizes, ImageWindows windo
       windows_(std::move(windows)),
       reads_source_(sizes.dtype == DType::kF32 && windows_.plane.IsImage()) {
   int64_t most_pixels = 1;
-  for (size_t i = 0; i < windows_.phases.size(); ++i)
-    most_pixels = std::max(most_pixels, pixels(i));
+  for (const WindowPhase& phase : windows_.phases) {
+    most_pixels = std::max(most_pixels, static_cast<int64_t>(phase.windows.size()));
+  }
   num_sharing_ = NumSharingProduct(threads, sizes.batch, 1, NumMultiplications());
   samples_ = std::max<int64_t>(
       1, std::min(CeilDiv(sizes.batch, num_sharing_), CeilDiv(kColumns, most_pixels)));
-  const int64_t plane = windows_.plane.floats();
-  const int64_t sample = plane * sizes.source_channels * (reads_source_ ? sizes.groups : 1);
-  for (const WindowPhase& phase : windows_.phases) {
-    Matrix matrix;
-    for (int64_t channel = 0; channel < sizes.source_channels; ++channel) {
-      for (const int64_t offset : phase.offsets) matrix.rows.push_back(channel * plane + offset);
+  for (size_t phase = 0; phase < windows_.phases.size(); ++phase) {
+    const auto found = std::find_if(matrices_.begin(), matrices_.end(),
+                                    [&](const Matrix& matrix) { return Fits(matrix, phase); });
+    if (found == matrices_.end()) {
+      matrices_.push_back(MatrixOf(phase));
+    } else {
+      AddRows(phase, &*found);
     }
-    for (int64_t i = 0; i < samples_; ++i) {
-      for (const int64_t window : phase.windows) matrix.columns.push_back(i * sample + window);
-    }
-    matrix.run = RunOf(matrix.columns, static_cast<int64_t>(phase.windows.size()));
-    matrices_.push_back(std::move(matrix));
   }
   layout_ = MakeLayout();
+}
+
+WindowProduct::Matrix WindowProduct::MatrixOf(size_t phase) const {
+  const int64_t plane = windows_.plane.floats();
+  const int64_t sample = plane * sizes_.source_channels * (reads_source_ ? sizes_.groups : 1);
+  const WindowPhase& own = windows_.phases[phase];
+  Matrix matrix;
+  for (int64_t channel = 0; channel < sizes_.source_channels; ++channel) {
+    for (const int64_t offset : own.offsets) matrix.rows.push_back(channel * plane + offset);
+  }
+  for (int64_t i = 0; i < samples_; ++i) {
+    for (const int64_t window : own.windows) matrix.columns.push_back(i * sample + window);
+  }
+  matrix.pixels = static_cast<int64_t>(own.windows.size());
+  matrix.run = RunOf(matrix.columns, matrix.pixels);
+  AddRows(phase, &matrix);
+  return matrix;
+}
+
+bool WindowProduct::Fits(const Matrix& matrix, size_t phase) const {
+  if (matrix.product_rows() + sizes_.result_channels > kMergedRows) return false;
+  const WindowPhase& first = windows_.phases[matrix.phases[0]];
+  const WindowPhase& own = windows_.phases[phase];
+  if (own.offsets != first.offsets || own.windows != first.windows) return false;
+  for (size_t i = 0; i < own.taps.size(); ++i) {
+    if (own.taps[i] - own.taps[0] != first.taps[i] - first.taps[0]) return false;
+  }
+  return true;
+}
+
+void WindowProduct::AddRows(size_t phase, Matrix* matrix) const {
+  matrix->phases.push_back(phase);
+  const std::vector<int64_t>& first = windows_.phases[matrix->phases[0]].taps;
+  const std::vector<int64_t>& own = windows_.phases[phase].taps;
+  const int64_t begin = own.empty() ? 0 : own[0] - first[0];
+  for (int64_t channel = 0; channel < sizes_.result_channels; ++channel) {
+    matrix->weights.push_back(begin + channel * sizes_.weight.by_result);
+  }
 }
 
 WindowProduct::Layout WindowProduct::MakeLayout() const {
   int64_t weights = 0;
   int64_t sums = 0;
   int64_t panel = 0;
-  for (size_t i = 0; i < matrices_.size(); ++i) {
-    weights += padded_rows() * depth(i);
-    sums = std::max(sums, sizes_.result_channels * samples_ * pixels(i));
-    panel = std::max(panel, IndexedPanelFloats(IndexedBlockDepth(depth(i))));
+  for (const Matrix& matrix : matrices_) {
+    weights += matrix.padded_rows() * matrix.depth();
+    sums = std::max(sums, matrix.product_rows() * samples_ * matrix.pixels);
+    panel = std::max(panel, IndexedPanelFloats(IndexedBlockDepth(matrix.depth())));
   }
   const int64_t planes = samples_ * sizes_.source_channels * windows_.plane.floats();
   Layout layout;
@@ -118,31 +157,31 @@ void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed
   // Groups of weights are contiguous in both orders.
   const int64_t offset = group * std::max(sizes_.result_channels * sizes_.weight.by_result,
                                           sizes_.source_channels * sizes_.weight.by_source);
-  const char* const weights = static_cast<const char*>(weight) + offset * SizeOf(sizes_.dtype);
-  const int64_t cost = layout_.weights / std::max<int64_t>(1, sizes_.result_channels);
-  ForRanges(threads, sizes_.result_channels, kTileRows, cost,
-            [&](int64_t begin, int64_t end, int) { PackRows(weights, begin, end, packed); });
-}
-
-void WindowProduct::PackRows(const void* weights_of_group, int64_t first_row, int64_t end_row,
-                             float* packed) const {
   WithFloatType(sizes_.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* const weights = static_cast<const T*>(weights_of_group);
-    float* of_phase = packed;
-    for (size_t i = 0; i < matrices_.size(); of_phase += padded_rows() * depth(i), ++i) {
-      const std::vector<int64_t>& taps = windows_.phases[i].taps;
-      const int64_t block = IndexedBlockDepth(depth(i));
-      for (int64_t begin = 0; begin < depth(i); begin += block) {
-        const int64_t end = std::min(begin + block, depth(i));
-        for (int64_t row = first_row; row < end_row; row += kTileRows) {
-          const int64_t rows = std::min(kTileRows, sizes_.result_channels - row);
-          PackPiece(weights + row * sizes_.weight.by_result, sizes_.weight, taps, begin, end, rows,
-                    of_phase + padded_rows() * begin + row * (end - begin));
-        }
-      }
+    const T* const weights = static_cast<const T*>(weight) + offset;
+    for (const Matrix& matrix : matrices_) {
+      ForRanges(
+          threads, matrix.product_rows(), kTileRows, matrix.depth(),
+          [&](int64_t begin, int64_t end, int) { PackRows(matrix, weights, begin, end, packed); });
+      packed += matrix.padded_rows() * matrix.depth();
     }
   });
+}
+
+template <typename T>
+void WindowProduct::PackRows(const Matrix& matrix, const T* weights_of_group, int64_t first_row,
+                             int64_t end_row, float* packed) const {
+  const std::vector<int64_t>& taps = windows_.phases[matrix.phases[0]].taps;
+  const int64_t block = IndexedBlockDepth(matrix.depth());
+  for (int64_t begin = 0; begin < matrix.depth(); begin += block) {
+    const int64_t end = std::min(begin + block, matrix.depth());
+    for (int64_t row = first_row; row < end_row; row += kTileRows) {
+      const int64_t rows = std::min(kTileRows, matrix.product_rows() - row);
+      PackPiece(weights_of_group, sizes_.weight, taps, begin, end, matrix.weights.data() + row,
+                rows, packed + matrix.padded_rows() * begin + row * (end - begin));
+    }
+  }
 }
 
 const float* WindowProduct::Source(const void* source, int64_t first, int64_t samples,
@@ -160,30 +199,30 @@ const float* WindowProduct::Source(const void* source, int64_t first, int64_t sa
   return planes;
 }
 
-void WindowProduct::RunPhase(size_t phase, const float* weights, const float* source,
-                             int64_t samples, const void* bias, int64_t group, float* sums,
-                             float* panel) const {
-  const int64_t columns = samples * pixels(phase);
-  const int64_t block = IndexedBlockDepth(depth(phase));
+void WindowProduct::RunMatrix(const Matrix& matrix, const float* weights, const float* source,
+                              int64_t samples, const void* bias, int64_t group, float* sums,
+                              float* panel) const {
+  const int64_t columns = samples * matrix.pixels;
+  const int64_t block = IndexedBlockDepth(matrix.depth());
   if (bias != nullptr) {
     WithFloatType(sizes_.dtype, [&](auto zero) {
       const auto* const of_group =
           static_cast<const decltype(zero)*>(bias) + group * sizes_.result_channels;
-      for (int64_t row = 0; row < sizes_.result_channels; ++row) {
-        std::fill_n(sums + row * columns, columns, ToF32(of_group[row]));
+      for (int64_t row = 0; row < matrix.product_rows(); ++row) {
+        const int64_t channel = row % sizes_.result_channels;
+        std::fill_n(sums + row * columns, columns, ToF32(of_group[channel]));
       }
     });
-  } else if (depth(phase) == 0) {
-    std::fill_n(sums, sizes_.result_channels * columns, 0.0f);
+  } else if (matrix.depth() == 0) {
+    std::fill_n(sums, matrix.product_rows() * columns, 0.0f);
   }
-  for (int64_t begin = 0; begin < depth(phase); begin += block) {
+  for (int64_t begin = 0; begin < matrix.depth(); begin += block) {
     IndexedProduct product;
-    product.a = weights + padded_rows() * begin;
-    product.b = {source, matrices_[phase].rows.data() + begin, matrices_[phase].columns.data(),
-                 matrices_[phase].run};
-    product.rows = sizes_.result_channels;
+    product.a = weights + matrix.padded_rows() * begin;
+    product.b = {source, matrix.rows.data() + begin, matrix.columns.data(), matrix.run};
+    product.rows = matrix.product_rows();
     product.columns = columns;
-    product.depth = std::min(block, depth(phase) - begin);
+    product.depth = std::min(block, matrix.depth() - begin);
     product.c = sums;
     product.c_stride = columns;
     product.continues = begin > 0 || bias != nullptr;
@@ -191,21 +230,24 @@ void WindowProduct::RunPhase(size_t phase, const float* weights, const float* so
   }
 }
 
-void WindowProduct::Store(size_t phase, const float* sums, int64_t first, int64_t samples,
+void WindowProduct::Store(const Matrix& matrix, const float* sums, int64_t first, int64_t samples,
                           int64_t group, void* result) const {
   const bool is_whole = windows_.phases.size() == 1;
-  const std::vector<int64_t>& targets = windows_.phases[phase].pixels;
   WithFloatType(sizes_.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t row = 0; row < sizes_.result_channels; ++row) {
-      for (int64_t i = 0; i < samples; ++i, sums += pixels(phase)) {
-        const int64_t plane = ((first + i) * sizes_.groups + group) * sizes_.result_channels + row;
+    for (int64_t row = 0; row < matrix.product_rows(); ++row) {
+      const size_t phase = matrix.phases[row / sizes_.result_channels];
+      const std::vector<int64_t>& targets = windows_.phases[phase].pixels;
+      const int64_t channel = row % sizes_.result_channels;
+      for (int64_t i = 0; i < samples; ++i, sums += matrix.pixels) {
+        const int64_t plane =
+            ((first + i) * sizes_.groups + group) * sizes_.result_channels + channel;
         T* const to = static_cast<T*>(result) + plane * windows_.result_pixels;
         if (is_whole) {
-          ConvertFloats(DType::kF32, sums, sizes_.dtype, to, pixels(phase));
+          ConvertFloats(DType::kF32, sums, sizes_.dtype, to, matrix.pixels);
           continue;
         }
-        for (int64_t p = 0; p < pixels(phase); ++p) to[targets[p]] = FromF32<T>(sums[p]);
+        for (int64_t p = 0; p < matrix.pixels; ++p) to[targets[p]] = FromF32<T>(sums[p]);
       }
     }
   });
@@ -216,15 +258,15 @@ void WindowProduct::RunSamples(const void* source, const float* packed, const vo
   const int64_t samples = std::min(samples_, sizes_.batch - first);
   const float* const images = Source(source, first, samples, group, scratch);
   const float* weights = packed;
-  for (size_t phase = 0; phase < matrices_.size(); ++phase) {
+  for (const Matrix& matrix : matrices_) {
     float* sums = scratch + layout_.sums;
     if (writes_result()) {
       sums = static_cast<float*>(result) +
              (first * sizes_.groups + group) * sizes_.result_channels * windows_.result_pixels;
     }
-    RunPhase(phase, weights, images, samples, bias, group, sums, scratch + layout_.panel);
-    if (!writes_result()) Store(phase, sums, first, samples, group, result);
-    weights += padded_rows() * depth(phase);
+    RunMatrix(matrix, weights, images, samples, bias, group, sums, scratch + layout_.panel);
+    if (!writes_result()) Store(matrix, sums, first, samples, group, result);
+    weights += matrix.padded_rows() * matrix.depth();
   }
 }
 

@@ -41,11 +41,19 @@ class WindowProduct {
            Threads* threads) const;
 
  private:
-  // A phase's windows as a matrix.
+  // The windows of phases that read the same elements, as a matrix. The product has a row for each
+  // phase and result channel.
   struct Matrix {
+    std::vector<size_t> phases;
+    std::vector<int64_t> weights;  // of each row of the product: where its weights begin
     std::vector<int64_t> rows;     // by channel and tap
     std::vector<int64_t> columns;  // by sample and pixel
     int64_t run = 1;
+    int64_t pixels = 0;  // of a phase
+
+    int64_t depth() const { return static_cast<int64_t>(rows.size()); }
+    int64_t product_rows() const { return static_cast<int64_t>(weights.size()); }
+    int64_t padded_rows() const { return RoundUp(product_rows(), kTileRows); }
   };
   // Offsets of the parts of the workspace, in floats: the packed weights come first, then the
   // planes of each thread.
@@ -56,31 +64,32 @@ class WindowProduct {
     int64_t end = 0;
   };
 
-  int64_t pixels(size_t phase) const {
-    return static_cast<int64_t>(windows_.phases[phase].windows.size());
-  }
-  int64_t depth(size_t phase) const { return static_cast<int64_t>(matrices_[phase].rows.size()); }
-  int64_t padded_rows() const { return RoundUp(sizes_.result_channels, kTileRows); }
   // Whether sums are accumulated in the result itself.
   bool writes_result() const {
     return samples_ == 1 && windows_.phases.size() == 1 && sizes_.dtype == DType::kF32;
   }
+  Matrix MatrixOf(size_t phase) const;
+  // Whether the product may compute this phase, too.
+  bool Fits(const Matrix& matrix, size_t phase) const;
+  void AddRows(size_t phase, Matrix* matrix) const;
   Layout MakeLayout() const;
 
   int64_t NumMultiplications() const;
 
   void PackWeights(const void* weight, int64_t group, float* packed, Threads* threads) const;
-  // Packs the weights of the result channels [first, end), where `first` begins a tile.
-  void PackRows(const void* weights_of_group, int64_t first, int64_t end, float* packed) const;
+  // Packs the rows [first, end) of a matrix's product, where `first` begins a tile.
+  template <typename T>
+  void PackRows(const Matrix& matrix, const T* weights_of_group, int64_t first, int64_t end,
+                float* packed) const;
   // Runs the samples from `first` on.
   void RunSamples(const void* source, const float* packed, const void* bias, int64_t first,
                   int64_t group, void* result, float* scratch) const;
   // The source of some samples of a group, as the matrices index it.
   const float* Source(const void* source, int64_t first, int64_t samples, int64_t group,
                       float* planes) const;
-  void RunPhase(size_t phase, const float* weights, const float* source, int64_t samples,
-                const void* bias, int64_t group, float* sums, float* panel) const;
-  void Store(size_t phase, const float* sums, int64_t first, int64_t samples, int64_t group,
+  void RunMatrix(const Matrix& matrix, const float* weights, const float* source, int64_t samples,
+                 const void* bias, int64_t group, float* sums, float* panel) const;
+  void Store(const Matrix& matrix, const float* sums, int64_t first, int64_t samples, int64_t group,
              void* result) const;
 
   WindowProductSizes sizes_;

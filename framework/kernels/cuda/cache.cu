@@ -143,6 +143,7 @@ struct DecodeShape {
   int64_t query_stride, key_stride;  // from one position to the next
   int64_t window;
   int64_t start_stride;
+  int64_t bias_batch_stride, bias_head_stride;
   float scale;
 };
 
@@ -151,6 +152,7 @@ struct DecodeArrays {
   const T* q;
   const T* keys;
   const T* values;
+  const T* bias;  // null: none
   const int64_t* starts;
   T* out;
 };
@@ -179,6 +181,10 @@ __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape,
   const int64_t of_query = query * shape.query_stride + head * shape.head_size;
   const int64_t of_keys =
       text * shape.keys * shape.key_stride + head / shape.group * shape.head_size;
+  const T* const bias = arrays.bias == nullptr ? nullptr
+                                               : arrays.bias + text * shape.bias_batch_stride +
+                                                     head * shape.bias_head_stride +
+                                                     query % shape.queries * shape.keys;
   float q[kPerLane];
   float sums[kPerLane];
 #pragma unroll
@@ -198,7 +204,11 @@ __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape,
       if (channel < shape.head_size)
         product = fmaf(q[i], Widen(arrays.keys[at + channel]), product);
     }
-    const float score = WarpSum(product) * shape.scale;
+    float score = WarpSum(product) * shape.scale;
+    if (bias != nullptr) {
+      score += Widen(bias[key]);
+      if (score <= kHiddenScore) continue;
+    }
     const float larger = score > largest ? score : largest;
     const float factor = largest == kHiddenScore ? 0.0f : Exp(largest - larger);
     const float weight = Exp(score - larger);
@@ -231,14 +241,15 @@ __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape,
     whole_sum = fmaf(sum_of[other], factor, whole_sum);
     whole = fmaf(values_of[other][threadIdx.x], factor, whole);
   }
-  arrays.out[of_query + threadIdx.x] = Round<T>(whole / whole_sum);
+  arrays.out[of_query + threadIdx.x] = Round<T>(whole_sum == 0.0f ? 0.0f : whole / whole_sum);
 }
 
 class CachedAttention : public Kernel {
  public:
   explicit CachedAttention(const KernelSpec& spec)
       : call_(LikeAttention(spec.call), /*is_gradient=*/false),
-        start_stride_(CacheCall::StartStride(spec.call.inputs[3])) {}
+        start_input_(static_cast<int>(spec.call.inputs.size()) - 1),
+        start_stride_(CacheCall::StartStride(spec.call.inputs.back())) {}
 
   Status Run(const KernelArguments& arguments) override {
     return WithFloatType(call_.dtype, [&](auto zero) {
@@ -257,18 +268,32 @@ class CachedAttention : public Kernel {
  private:
   template <int kPerLane, typename T>
   Status RunHeads(const KernelArguments& arguments) const {
-    const DecodeShape shape = {call_.queries,   call_.keys,     call_.heads,    call_.group(),
-                               call_.head_size, call_.q.stride, call_.k.stride, call_.window,
-                               start_stride_,   call_.scale};
-    const DecodeArrays<T> arrays = {arguments.input<T>(0), arguments.input<T>(1),
-                                    arguments.input<T>(2), arguments.input<int64_t>(3),
-                                    arguments.output<T>(0)};
+    const DecodeShape shape = {call_.queries,
+                               call_.keys,
+                               call_.heads,
+                               call_.group(),
+                               call_.head_size,
+                               call_.q.stride,
+                               call_.k.stride,
+                               call_.window,
+                               start_stride_,
+                               call_.bias_batch_stride,
+                               call_.bias_head_stride,
+                               call_.scale};
+    const DecodeArrays<T> arrays = {
+        arguments.input<T>(0),
+        arguments.input<T>(1),
+        arguments.input<T>(2),
+        call_.bias_input < 0 ? nullptr : arguments.input<T>(call_.bias_input),
+        arguments.input<int64_t>(start_input_),
+        arguments.output<T>(0)};
     const int64_t blocks = call_.batch * call_.queries * call_.heads;
     return Launch(CachedAttentionKernel<kPerLane, T>, {dim3(static_cast<unsigned>(blocks))},
                   arguments.stream, arrays, shape, FaultSinkOf(arguments));
   }
 
   const AttentionCall call_;
+  const int start_input_;
   const int64_t start_stride_;
 };
 

@@ -103,8 +103,7 @@ ZG_HOST_DEVICE ZG_INLINE float FullLog(float x) {
   const bool is_small = x < 1.1754944e-38f;  // denormal: made normal by 2^23
   float y = Log<Fused>(is_small ? x * 8388608.0f : x) - KeepIf(is_small, 15.942385f);
   y = x == 0.0f ? -__builtin_inff() : y;
-  y = x < 0.0f ? __builtin_nanf("") : y;
-  return x < __builtin_inff() ? y : x;  // infinity and NaN
+  return x < 0.0f ? __builtin_nanf("") : y;
 }
 
 // ln(1 + x): that of the rounded sum, and, to first order, of what the rounding left out.

@@ -85,7 +85,7 @@ ZG_HOST_DEVICE ZG_INLINE float ExpOfNotHigh(float x) {
   return x < -87.33f ? 0.0f : result;
 }
 
-// ln(x) for normal x > 0, with a relative error below 1.2e-7.
+// ln(x) for normal x > 0 and infinity, with a relative error below 1.2e-7.
 template <typename Arithmetic = Rounded>
 ZG_HOST_DEVICE ZG_INLINE float Log(float x) {
   // x = m * 2^exponent with m in [sqrt(1/2), sqrt(2)).
@@ -100,7 +100,8 @@ ZG_HOST_DEVICE ZG_INLINE float Log(float x) {
                                    2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f);
   y = Arithmetic::MulAdd(e, -2.12194440e-4f, (y * f) * square);
   y = Arithmetic::MulAdd(square, -0.5f, y);
-  return Arithmetic::MulAdd(e, 0.693359375f, f + y);
+  y = Arithmetic::MulAdd(e, 0.693359375f, f + y);
+  return x < __builtin_inff() ? y : x;  // infinity and NaN
 }
 
 }  // namespace zg

@@ -1,0 +1,150 @@
+// NaN stays NaN and infinities are what they are in PyTorch, so that a check for them
+// (on_non_finite) finds what went wrong.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/eager/eager.h"
+#include "framework/nn/nn.h"
+
+namespace zg {
+namespace {
+
+using Floats = std::vector<float>;
+using Function = std::function<Var(Var x)>;
+
+constexpr float kInfinity = HUGE_VALF;
+const float kNaN = std::nanf("");
+
+void ExpectSame(const Floats& got, const Floats& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isfinite(want[i])) {
+      EXPECT_NEAR(got[i], want[i], 2e-6f * std::max(1.0f, std::abs(want[i]))) << "element " << i;
+    } else {
+      EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+          << "element " << i << " is " << got[i] << ", expected " << want[i];
+    }
+  }
+}
+
+void ExpectOf(const Shape& shape, const Floats& values, const Function& function,
+              const Floats& want) {
+  Eager eager;
+  ExpectSame(Tensor(function(eager.f32(shape, values))).values(), want);
+}
+
+// And the gradient of the result's sum.
+void ExpectOf(const Floats& values, const Function& function, const Floats& want,
+              const Floats& gradient) {
+  Eager eager;
+  const Tensor x = eager.f32({static_cast<int64_t>(values.size())}, values);
+  x.require_grad();
+  const Tensor y = function(x);
+  Tensor(sum(y)).backward();
+  ExpectSame(y.values(), want);
+  ExpectSame(x.grad().values(), gradient);
+}
+
+TEST(SpecialValues, SoftmaxOfNaNAndInfinity) {
+  const auto log_softmax = [](Var x) { return zg::log_softmax(x, -1); };
+  ExpectOf({3}, {kNaN, 2, 3}, log_softmax, {kNaN, kNaN, kNaN});
+  ExpectOf({3}, {0, kInfinity, 1}, log_softmax, {kNaN, kNaN, kNaN});
+  ExpectOf({2}, {-kInfinity, 1}, log_softmax, {-kInfinity, 0});
+  for (const int64_t classes : {3, 70}) {
+    Eager eager;
+    Floats logits(2 * classes, 0.5f);
+    logits[1] = kNaN;
+    const Tensor x = eager.f32({2, classes}, logits);
+    const Tensor targets = eager.i64({2}, {0, 2});
+    EXPECT_TRUE(std::isnan(Tensor(cross_entropy(x, targets)).values()[0]));
+    ClassLossOptions options;
+    options.label_smoothing = 0.1;
+    EXPECT_TRUE(std::isnan(Tensor(cross_entropy(x, targets, options)).values()[0]));
+  }
+}
+
+TEST(SpecialValues, BinaryCrossEntropyOfCertainties) {
+  const auto loss = [](const Floats& targets) {
+    return [targets](Var x) {
+      BceOptions options;
+      options.reduction = Reduction::kNone;
+      return binary_cross_entropy(sigmoid(x), constant({2}, targets), options);
+    };
+  };
+  ExpectOf({200, -200}, loss({1, 0}), {0, 0}, {0, 0});
+  ExpectOf({200, -200}, loss({0, 1}), {100, 88.37f}, {0, -1});
+  ExpectOf({0, 0}, loss({0, 1}), {0.693147f, 0.693147f}, {0.5f, -0.5f});
+}
+
+TEST(SpecialValues, SumsOfLogarithmsOfZero) {
+  const auto with_itself = [](Var x) { return logaddexp(x, x * 1.0); };
+  ExpectOf({-kInfinity, kInfinity, 1}, with_itself, {-kInfinity, kInfinity, 1.693147f}, {1, 1, 1});
+  ExpectOf({-kInfinity, 2}, [](Var x) { return logaddexp(x, zeros({2})); }, {0, 2.126928f},
+           {0, 0.880797f});
+}
+
+TEST(SpecialValues, MiddlesOfNaN) {
+  ExpectOf({2, 3}, {1, kNaN, 3, 5, 4, 9}, [](Var x) { return median(x, -1); }, {kNaN, 5});
+  ExpectOf({2, 3}, {1, kNaN, 3, 5, 4, 9}, [](Var x) { return quantile(x, 1.0, -1); }, {kNaN, 9});
+  ExpectOf({2, 3}, {-kInfinity, 0, 1, 5, 4, 9}, [](Var x) { return median(x, -1); }, {0, 5});
+}
+
+TEST(SpecialValues, ThresholdsAndConditions) {
+  ExpectOf({3}, {kNaN, 0.2f, 3}, [](Var x) { return threshold(x, 0.5, 7); }, {kNaN, 7, 3});
+  ExpectOf({3}, {kNaN, 0.2f, -3}, [](Var x) { return hardshrink(x); }, {kNaN, 0, -3});
+  const auto f32 = [](Var x) { return to(x, DType::kF32); };
+  ExpectOf({2, 2}, {0, kNaN, 0, 0}, [&](Var x) { return f32(any(x, -1)); }, {1, 0});
+  ExpectOf({2, 2}, {-1, kNaN, 0, 2}, [&](Var x) { return f32(all(x, -1)); }, {1, 0});
+}
+
+TEST(SpecialValues, SlopesAtZero) {
+  ExpectOf({0, 1e-3f}, [](Var x) { return log_ndtr(x); }, {-0.693147f, -0.692350f},
+           {0.797885f, 0.797247f});
+  ExpectOf({0, 0},
+           [](Var x) {
+             return xlogy(x, constant({2}, Floats{5, 0}));
+           },
+           {0, 0}, {1.609438f, 0});
+  ExpectOf({0, 1e-3f, 0.2f}, [](Var x) { return sinc(x); }, {1, 0.999998f, 0.935489f},
+           {0, -0.003290f, -0.632361f});
+}
+
+TEST(SpecialValues, WholeNumbersAreComparedWithWholeNumbers) {
+  Graph graph("g");
+  graph.eval("run", [](Inputs& in) {
+    const Var x = in.i64("x", {2});
+    return where(equal(x, 2.0), 1.0, to(x, DType::kF32)) + to(less(x, 0.5), DType::kF32);
+  });
+  EXPECT_EQ(graph.status().message(),
+            "graph g, eval 'run': less of %x i64[2]: got 0.5, expected a whole number beside i64");
+}
+
+// Gradients for a value that has none beyond it, as adjoint methods take them.
+TEST(SpecialValues, GradientsOfWhatStopsThem) {
+  Eager eager;
+  const Tensor w = eager.f32({2}, {2, 3});
+  w.require_grad();
+  const Var s = stop_gradient(w * w);
+  const std::vector<Var> found = gradients(sum(s * w), {s, w});
+  ExpectSame(Tensor(found[0]).values(), {2, 3});
+  ExpectSame(Tensor(found[1]).values(), {4, 9});
+}
+
+TEST(SpecialValues, DeterminantsHaveGradients) {
+  Eager eager;
+  const Tensor a = eager.f32({2, 2}, {2, 1, 1, 3});
+  a.require_grad();
+  const Tensor y = det(a);
+  y.backward();
+  ExpectSame(y.values(), {5});
+  ExpectSame(a.grad().values(), {3, -1, -1, 2});
+}
+
+}  // namespace
+}  // namespace zg
