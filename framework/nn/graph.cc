@@ -54,7 +54,7 @@ Status CheckLoss(const char* name, Var loss, const char* hint) {
     return InvalidArgument(
         "the {} %{} does not depend on an input with placement S(dim), so that all ranks would "
         "compute the same\n  hint: the ranks share what such an input lists: samples, or the nodes of a "
-        "graph whose losses are averaged",
+        "graph whose losses are averaged; where there is nothing to share, add 0.0 * sum(x) of one",
         name, loss.value()->name);
   }
   return Status::Ok();
@@ -124,8 +124,7 @@ Status Graph::TraceTrain(const optim::Optimizer& optimizer,
     return InvalidArgument("the function returned {}, expected one of the results to be the 'loss'",
                            Listed(results, [](const NamedVar& one) { return one.name; }));
   }
-  ZG_RETURN_IF_ERROR(
-      CheckLoss(kLossResult, loss->var, "take the mean with mse_loss or cross_entropy"));
+  ZG_RETURN_IF_ERROR(CheckLoss(kLossResult, loss->var, "take the mean(...), as losses do"));
   for (const NamedVar& result : results) {
     if (result.name == kLossWeightResult) {
       ZG_RETURN_IF_ERROR(CheckLoss(kLossWeightResult, result.var, "take the sum of the weights"));

@@ -298,6 +298,13 @@ Var interpolate(Var x, Size2 size, Interpolation mode, bool align_corners) {
 }
 
 BatchNormed batch_norm(Var x, Var gamma, Var beta, double epsilon) {
+  if (!x.empty() && x.shape().num_dims() >= 2 && x.shape().num_elements() == x.dim(1)) {
+    nn::Trace::Of("batch_norm")
+        .Fail(
+            InvalidArgument("{}: got one element per channel, which has no variance, expected more",
+                            Caller("batch_norm", x)));
+    return {};
+  }
   const std::vector<Var> outputs =
       nn::append_all("batch_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
   if (outputs.empty()) return {};

@@ -168,6 +168,7 @@ RecurrentCell::Gates RecurrentCell::GatesOf(Var x, Var h) {
         fail(InvalidArgument("got x {}, expected (B, {})", x.shape().ToString(), in));
     return {failed, failed};
   }
+  if (!h.empty() && !CheckState("h", x, h)) return {Var(), Var()};
   const Var weight_ih = parameters_.weight_ih;
   const Var weight_hh = parameters_.weight_hh;
   const Var bias_ih = parameters_.bias_ih;
@@ -175,10 +176,19 @@ RecurrentCell::Gates RecurrentCell::GatesOf(Var x, Var h) {
   return {linear(x, weight_ih, bias_ih), h.empty() ? bias_hh : linear(h, weight_hh, bias_hh)};
 }
 
+bool RecurrentCell::CheckState(const char* name, Var x, Var state) {
+  const Shape expected = {x.dim(0), parameters_.weight_hh.shape().dim(1)};
+  if (state.shape() == expected) return true;
+  fail(InvalidArgument("got {} {} beside x {}, expected {}", name, state.shape().ToString(),
+                       x.shape().ToString(), expected.ToString()));
+  return false;
+}
+
 // c' = f c + i g, h' = o tanh(c').
 Var LSTMCell::operator()(Var x, Var h, Var* c) {
   const Gates gates = GatesOf(x, h);
   const Scope scope(*this);
+  if (gates.of_x.empty() || (!c->empty() && !CheckState("c", x, *c))) return Var();
   const std::vector<Var> each = chunk(gates.of_x + gates.of_h, 4, -1);
   if (each.size() != 4) return Var();
   const Var added = sigmoid(each[0]) * tanh(each[2]);

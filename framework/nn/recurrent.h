@@ -130,6 +130,8 @@ class RecurrentCell : public Module {
                 int64_t gates)
       : Module(parent, name), parameters_(this, "", in, hidden, gates) {}
   Gates GatesOf(Var x, Var h);
+  // Whether it is (B, H), for x (B, in); if not, the module has failed.
+  bool CheckState(const char* name, Var x, Var state);
 
  private:
   RecurrentParameters parameters_;

@@ -28,8 +28,8 @@ TEST(GraphErrorsTest, Loss) {
             "graph test, train: the function returned no loss; return one, such as "
             "cross_entropy(...)");
   EXPECT_EQ(TrainError([](Inputs&, Var x) { return x; }),
-            "graph test, train: the loss %x is f32[2,3], expected the scalar f32[]; take the mean "
-            "with mse_loss or cross_entropy");
+            "graph test, train: the loss %x is f32[2,3], expected the scalar f32[]; take the "
+            "mean(...), as losses do");
   EXPECT_EQ(
       TrainError([](Inputs& in, Var) {
         const Var same = in.f32("same", {2, 3}, Sbp::B());
@@ -37,7 +37,8 @@ TEST(GraphErrorsTest, Loss) {
       }),
       "graph test, train: the loss %mse_loss does not depend on an input with placement "
       "S(dim), so that all ranks would compute the same\n  hint: the ranks share what such an "
-      "input lists: samples, or the nodes of a graph whose losses are averaged");
+      "input lists: samples, or the nodes of a graph whose losses are averaged; where there is nothing "
+      "to share, add 0.0 * sum(x) of one");
 }
 
 TEST(GraphErrorsTest, Optimizer) {

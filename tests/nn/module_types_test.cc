@@ -155,6 +155,25 @@ TEST(ModuleTypes, Recurrences) {
   EXPECT_EQ(Of({2, 3}, run),
             "f32[2,2] cell.weight_ih[6,3] cell.weight_hh[6,2] cell.bias_ih[6] cell.bias_hh[6]");
   EXPECT_EQ(Of({2, 4}, run), Error("cell: got x [2,4], expected (B, 3)"));
+  EXPECT_EQ(Of({2, 3},
+               [&](Var x) {
+                 return cell(x, ones({1, 2}));
+               }),
+            Error("cell: got h [1,2] beside x [2,3], expected [2,2]"));
+  nn::LSTMCell lstm(nullptr, "lstm", 3, 2);
+  const auto with_state = [&](const Dims& h, const Dims& state) {
+    return Of({2, 3}, [&](Var x) {
+      Var c = ones(state);
+      return lstm(x, ones(h), &c);
+    });
+  };
+  EXPECT_EQ(with_state({2, 2}, {5, 1, 1}),
+            Error("lstm: got c [5,1,1] beside x [2,3], expected [2,2]"));
+  EXPECT_EQ(with_state({1, 2}, {2, 2}), Error("lstm: got h [1,2] beside x [2,3], expected [2,2]"));
+  nn::RecurrentOptions none;
+  none.layers = 0;
+  nn::GRU empty(nullptr, "empty", 3, 2, none);
+  EXPECT_EQ(Of({2, 4, 3}, empty), Error("empty: got 0 layers, expected at least 1"));
   nn::Bilinear product(nullptr, "product", 3, 4, 5);
   EXPECT_EQ(Of({2, 7, 3},
                [&](Var x) {
@@ -174,6 +193,13 @@ TEST(ModuleTypes, Random) {
   EXPECT_EQ(
       Of({2, 3}, [](Var x) { return gumbel_softmax(x, 0.0); }),
       Error("gumbel_softmax of %x f32[2,3]: got the temperature 0, expected a positive number"));
+  EXPECT_EQ(
+      Of({2, 3}, [](Var x) { return uniform(x, 1.0, 0.0); }),
+      Error("uniform of %x f32[2,3]: got low 1 and high 0, expected finite numbers, low <= high"));
+  EXPECT_EQ(
+      Of({2, 3}, [](Var x) { return normal(x, 0.0, -1.0); }),
+      Error("normal of %x f32[2,3]: got mean 0 and stddev -1, expected finite numbers, stddev >= "
+            "0"));
   EXPECT_EQ(Of({2, 3, 4}, [](Var x) { return gumbel_softmax(x, 0.5, true, 1); }), "f32[2,3,4]");
   EXPECT_EQ(Of({2, 3, 4}, [](Var x) { return one_hot(categorical(x, 1), 3); }), "f32[2,4,3]");
 }

@@ -71,7 +71,7 @@ class ClassPartSums : public Kernel {
     const int64_t part_size = classes.PartSize();
     for (int64_t row = first; row < end; ++row) {
       const float* const logits =
-          RowInF32(dtype_, arguments.inputs[0], row, logits_.columns, terms + logits_.columns);
+          RowsInF32(dtype_, arguments.inputs[0], row, 1, logits_.columns, terms + logits_.columns);
       const int64_t target = classes.Find(targets[row]);
       for (int64_t part = 0; part < classes.own_parts; ++part) {
         float* const sums = arguments.output<float>(0) + (part * logits_.rows + row) * kNumSums;

@@ -8,12 +8,12 @@
 namespace zg {
 
 // A row of a matrix, widened into `row_in_f32` if it is in 16 bits.
-inline const float* RowInF32(DType dtype, const void* matrix, int64_t row, int64_t columns,
-                             float* row_in_f32) {
-  if (dtype == DType::kF32) return static_cast<const float*>(matrix) + row * columns;
-  ConvertFloats(dtype, static_cast<const char*>(matrix) + row * columns * SizeOf(dtype),
-                DType::kF32, row_in_f32, columns);
-  return row_in_f32;
+inline const float* RowsInF32(DType dtype, const void* matrix, int64_t first, int64_t rows,
+                              int64_t columns, float* rows_in_f32) {
+  if (dtype == DType::kF32) return static_cast<const float*>(matrix) + first * columns;
+  ConvertFloats(dtype, static_cast<const char*>(matrix) + first * columns * SizeOf(dtype),
+                DType::kF32, rows_in_f32, rows * columns);
+  return rows_in_f32;
 }
 
 inline Status CheckTarget(const char* op, int64_t row, int64_t target, int64_t columns) {

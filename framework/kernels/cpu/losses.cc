@@ -7,7 +7,7 @@
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
-#include "framework/kernels/math/vector_math.h"
+#include "framework/kernels/cpu/softmax_rows.h"
 #include "framework/kernels/parted_dim.h"
 #include "framework/tensor/half.h"
 
@@ -167,31 +167,6 @@ class MseLossGrad : public Kernel {
   const int threads_;
 };
 
-// ln(sum of e^x) of a row, stabilised by its maximum.
-void LogSumExpRow(const float* x, int64_t columns, float* terms, float* result) {
-  Multiversion([=]() ZG_VERSION {
-    const float maximum = MaximumOf(x, columns);
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < columns; ++i) terms[i] = Exp(x[i] - maximum);
-    const float sum = SumTerms(
-        columns, [=](const auto& load)
-                     __attribute__((always_inline)) { return load(terms, 0.0f); });
-    *result = maximum + Log(sum);
-  });
-}
-
-// (softmax(x) - onehot(target)) * scale for one row; the target is -1 if it is in another part.
-// `out` may be `x`.
-void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp, int64_t target,
-                        float scale, float* out) {
-  Multiversion([=]() ZG_VERSION {
-    const float at_target = target < 0 ? 0.0f : (Exp(x[target] - log_sum_exp) - 1.0f) * scale;
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < columns; ++i) out[i] = Exp(x[i] - log_sum_exp) * scale;
-    if (target >= 0) out[target] = at_target;
-  });
-}
-
 // The cost of the exponentials of a whole row.
 int64_t RowCost(const MatrixShape& logits) { return 4 * logits.columns; }
 
@@ -209,6 +184,7 @@ class SoftmaxCrossEntropy : public Kernel {
       : dtype_(spec.call.inputs[0].dtype),
         logits_(AsMatrix(spec.call.inputs[0].shape)),
         divisor_(spec.call.attributes.Float("divisor")),
+        rows_at_once_(RowsAtOnce(logits_.columns)),
         threads_(spec.threads) {}
 
   int64_t workspace_bytes() const override {
@@ -224,10 +200,12 @@ class SoftmaxCrossEntropy : public Kernel {
               [&](int64_t begin, int64_t end, int thread) {
                 auto* const terms =
                     static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
-                for (int64_t row = begin; row < end; ++row) {
-                  const float* const logits = RowInF32(dtype_, arguments.inputs[0], row,
-                                                       logits_.columns, terms + logits_.columns);
-                  LogSumExpRow(logits, logits_.columns, terms, log_sum_exp + row);
+                for (int64_t row = begin; row < end; row += rows_at_once_) {
+                  const int64_t rows = std::min(rows_at_once_, end - row);
+                  const float* const logits =
+                      RowsInF32(dtype_, arguments.inputs[0], row, rows, logits_.columns,
+                                terms + rows_at_once_ * logits_.columns);
+                  LogSumExpRows(logits, rows, logits_.columns, terms, log_sum_exp + row);
                 }
               });
     const double sum = WithFloatType(dtype_, [&](auto zero) {
@@ -244,15 +222,16 @@ class SoftmaxCrossEntropy : public Kernel {
   }
 
  private:
-  // The exponentials of one row, and in 16 bits also the row in f32.
+  // The exponentials of rows_at_once_, and in 16 bits also these rows in f32.
   int64_t BytesOfThread() const {
-    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
-    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+    const int64_t num_blocks = dtype_ == DType::kF32 ? 1 : 2;
+    return num_blocks * rows_at_once_ * logits_.columns * static_cast<int64_t>(sizeof(float));
   }
 
   const DType dtype_;
   const MatrixShape logits_;
   const double divisor_;
+  const int64_t rows_at_once_;
   const int threads_;
 };
 
@@ -263,6 +242,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
         logits_(AsMatrix(spec.call.inputs[1].shape)),
         classes_(PartedDim::Of(spec.call, 4, logits_.columns)),
         divisor_(spec.call.attributes.Float("divisor")),
+        rows_at_once_(RowsAtOnce(logits_.columns)),
         threads_(spec.threads) {}
 
   int64_t workspace_bytes() const override {
@@ -283,8 +263,10 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   }
 
  private:
-  // In 16 bits: a row in f32.
-  int64_t BytesOfThread() const { return logits_.columns * static_cast<int64_t>(sizeof(float)); }
+  // In 16 bits: rows_at_once_ in f32.
+  int64_t BytesOfThread() const {
+    return rows_at_once_ * logits_.columns * static_cast<int64_t>(sizeof(float));
+  }
 
   void RunRows(const KernelArguments& arguments, const PartedDim& classes, int64_t begin,
                int64_t end, void* workspace) const {
@@ -294,13 +276,17 @@ class SoftmaxCrossEntropyGrad : public Kernel {
     char* const dlogits = arguments.output<char>(0);
     const int64_t row_bytes = logits_.columns * SizeOf(dtype_);
     float* const wide = static_cast<float*>(workspace);
-    for (int64_t row = begin; row < end; ++row) {
-      const float* const logits = RowInF32(dtype_, arguments.inputs[1], row, logits_.columns, wide);
+    int64_t own_targets[kMostRowsAtOnce];
+    for (int64_t row = begin; row < end; row += rows_at_once_) {
+      const int64_t rows = std::min(rows_at_once_, end - row);
+      const float* const logits =
+          RowsInF32(dtype_, arguments.inputs[1], row, rows, logits_.columns, wide);
+      for (int64_t r = 0; r < rows; ++r) own_targets[r] = classes.Find(targets[row + r]);
       char* const out = dlogits + row * row_bytes;
       const bool is_f32 = dtype_ == DType::kF32;
-      SoftmaxMinusOneHot(logits, logits_.columns, log_sum_exp[row], classes.Find(targets[row]),
-                         scale, is_f32 ? reinterpret_cast<float*>(out) : wide);
-      if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, logits_.columns);
+      SoftmaxMinusOneHot(logits, rows, logits_.columns, log_sum_exp + row, own_targets, scale,
+                         is_f32 ? reinterpret_cast<float*>(out) : wide);
+      if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, rows * logits_.columns);
     }
   }
 
@@ -308,6 +294,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   const MatrixShape logits_;
   const PartedDim classes_;
   const double divisor_;
+  const int64_t rows_at_once_;
   const int threads_;
 };
 
@@ -319,6 +306,7 @@ class SoftmaxCrossEntropyWithGrad : public Kernel {
       : dtype_(spec.outputs[1].dtype),
         logits_(AsMatrix(spec.outputs[1].shape)),
         divisor_(spec.call.attributes.Float("divisor")),
+        rows_at_once_(RowsAtOnce(logits_.columns)),
         num_sharing_(NumSharing(spec.threads, logits_.rows, 1, Cost())) {}
 
   int64_t workspace_bytes() const override {
@@ -333,8 +321,8 @@ class SoftmaxCrossEntropyWithGrad : public Kernel {
     ForRanges(
         arguments.threads, logits_.rows, 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
           auto* const terms = static_cast<float*>(WorkspaceOf(thread, scratch, BytesOfThread()));
-          for (int64_t row = begin; row < end; ++row) {
-            losses[row] = RunRow(arguments, row, terms);
+          for (int64_t row = begin; row < end; row += rows_at_once_) {
+            RunRows(arguments, row, std::min(rows_at_once_, end - row), terms, losses + row);
           }
         });
     double sum = 0.0;
@@ -349,33 +337,36 @@ class SoftmaxCrossEntropyWithGrad : public Kernel {
   int64_t LossBytes() const {
     return WholeLines(logits_.rows * static_cast<int64_t>(sizeof(double)));
   }
-  // The exponentials of one row, and in 16 bits the row in f32.
+  // The exponentials of rows_at_once_, and in 16 bits these rows in f32.
   int64_t BytesOfThread() const {
-    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
-    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+    const int64_t num_blocks = dtype_ == DType::kF32 ? 1 : 2;
+    return num_blocks * rows_at_once_ * logits_.columns * static_cast<int64_t>(sizeof(float));
   }
 
-  // The row's term of the loss. The logits are read before its gradient, which may be in their place.
-  double RunRow(const KernelArguments& arguments, int64_t row, float* terms) const {
+  // The rows' terms of the loss. Logits are read before their gradients, which may be in their place.
+  void RunRows(const KernelArguments& arguments, int64_t first, int64_t rows, float* terms,
+               double* losses) const {
     const int64_t columns = logits_.columns;
-    float* const wide = terms + columns;
-    const float* const logits = RowInF32(dtype_, arguments.inputs[1], row, columns, wide);
-    const int64_t target = arguments.input<int64_t>(2)[row];
-    float log_sum_exp = 0.0f;
-    LogSumExpRow(logits, columns, terms, &log_sum_exp);
-    const double loss = static_cast<double>(log_sum_exp) - logits[target];
+    float* const wide = terms + rows_at_once_ * columns;
+    const float* const logits = RowsInF32(dtype_, arguments.inputs[1], first, rows, columns, wide);
+    const int64_t* const targets = arguments.input<int64_t>(2) + first;
+    float log_sum_exp[kMostRowsAtOnce];
+    LogSumExpRows(logits, rows, columns, terms, log_sum_exp);
+    for (int64_t r = 0; r < rows; ++r) {
+      losses[r] = static_cast<double>(log_sum_exp[r]) - logits[r * columns + targets[r]];
+    }
     const float scale = static_cast<float>(arguments.input<float>(0)[0] / divisor_);
-    char* const out = arguments.output<char>(1) + row * columns * SizeOf(dtype_);
+    char* const out = arguments.output<char>(1) + first * columns * SizeOf(dtype_);
     const bool is_f32 = dtype_ == DType::kF32;
-    SoftmaxMinusOneHot(logits, columns, log_sum_exp, target, scale,
+    SoftmaxMinusOneHot(logits, rows, columns, log_sum_exp, targets, scale,
                        is_f32 ? reinterpret_cast<float*>(out) : wide);
-    if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, columns);
-    return loss;
+    if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, rows * columns);
   }
 
   const DType dtype_;
   const MatrixShape logits_;
   const double divisor_;
+  const int64_t rows_at_once_;
   const int num_sharing_;
 };
 
