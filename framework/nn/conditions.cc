@@ -1,6 +1,5 @@
 #include "framework/nn/conditions.h"
 
-#include <cmath>
 #include <limits>
 
 #include "framework/nn/dims.h"
@@ -23,10 +22,7 @@ Var OfConditions(const char* function, Var x, const Build& build) {
 
 Var CompareWith(const char* op, Var x, double value) {
   return nn::Checked(op, x, [&]() -> StatusOr<Var> {
-    if (x.dtype() == DType::kI64 && (value != std::floor(value) || std::abs(value) >= 0x1p63)) {
-      return InvalidArgument("{}: got {}, expected a whole number beside i64", nn::Caller(op, x),
-                             value);
-    }
+    ZG_RETURN_IF_ERROR(nn::CheckNumberBeside(op, x, value));
     return nn::append(op, {x}, {{"value", value}});
   });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace zg::nn {
@@ -62,6 +63,13 @@ Var PerChannel(Var value, int num_dims) {
   Dims shape(num_dims - 1, 1);
   shape[0] = value.dim(0);
   return reshape(value, shape);
+}
+
+Status CheckNumberBeside(std::string_view function, Var x, double number) {
+  if (x.dtype() != DType::kI64) return Status::Ok();
+  if (number == std::floor(number) && std::abs(number) < 0x1p63) return Status::Ok();
+  return InvalidArgument("{}: got {}, expected a whole number beside i64", Caller(function, x),
+                         number);
 }
 
 Status CheckVector(std::string_view function, Var x, Var index) {

@@ -96,6 +96,9 @@ Var ElementAt(Var x, int64_t dim, int64_t index, bool keep_dims) {
   return keep_dims ? slice(x, dim, index, index + 1) : select(x, dim, index);
 }
 
+// y, or NaN where the first element of a sorted sequence is: sorting puts NaN there.
+Var OrNaN(Var first, Var y) { return where(equal(first, first), y, first); }
+
 }  // namespace
 
 Var max(Var x, const ReducedDims& dims, bool keep_dims) {
@@ -134,9 +137,6 @@ TopK sort(Var x, int64_t dim, bool descending) {
 
 TopK cummax(Var x, int64_t dim) { return SoFar("cummax", x, dim, /*largest=*/true); }
 TopK cummin(Var x, int64_t dim) { return SoFar("cummin", x, dim, /*largest=*/false); }
-
-// y, or NaN where the first element of a sorted sequence is: sorting puts NaN there.
-static Var OrNaN(Var first, Var y) { return where(equal(first, first), y, first); }
 
 Var quantile(Var x, double q, int64_t dim, bool keep_dims) {
   return nn::Checked("quantile", x, [&]() -> StatusOr<Var> {

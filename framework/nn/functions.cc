@@ -1,6 +1,5 @@
 #include "framework/nn/functions.h"
 
-#include <cmath>
 #include <utility>
 
 #include "framework/nn/conditions.h"
@@ -26,10 +25,7 @@ Var WithNumber(const char* function, const char* name, const char* integer_op, c
                double number) {
   if (!IsInteger(x)) return nn::append(function, {x}, {{name, number}});
   return nn::Checked(function, x, [&]() -> StatusOr<Var> {
-    if (number != std::floor(number) || std::abs(number) >= 0x1p63) {
-      return InvalidArgument("{}: got {}, expected a whole number beside i64",
-                             nn::Caller(function, x), number);
-    }
+    ZG_RETURN_IF_ERROR(nn::CheckNumberBeside(function, x, number));
     return nn::append(integer_op, {x}, {{"value", static_cast<int64_t>(number)}});
   });
 }

@@ -1,5 +1,7 @@
 #include "framework/nn/random.h"
 
+#include <cmath>
+
 #include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/extremes.h"
@@ -11,8 +13,9 @@
 namespace zg {
 namespace {
 
-Var Draw(const char* op, Var like, ir::Attributes attributes) {
+Var Draw(const char* op, Var like, ir::Attributes attributes, const Status& valid) {
   return nn::Checked(op, like, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(valid.WithContext(nn::Caller(op, like)));
     nn::Trace& trace = nn::Trace::Of(op);
     if (!trace.training()) {
       return InvalidArgument(
@@ -31,23 +34,21 @@ Var Gumbel(Var like) { return -log(-log(uniform(like, 0x1p-25, 1.0))); }
 }  // namespace
 
 Var uniform(Var like, double low, double high) {
-  if (!(low <= high && std::isfinite(high - low))) {
-    return nn::Checked("uniform", like, [&]() -> StatusOr<Var> {
-      return InvalidArgument("{}: got low {} and high {}, expected finite numbers, low <= high",
-                             nn::Caller("uniform", like), low, high);
-    });
-  }
-  return Draw("uniform", like, {{"low", low}, {"high", high}});
+  const bool is_valid = low <= high && std::isfinite(high - low);
+  return Draw("uniform", like, {{"low", low}, {"high", high}},
+              is_valid
+                  ? Status::Ok()
+                  : InvalidArgument("got low {} and high {}, expected finite numbers, low <= high",
+                                    low, high));
 }
 
 Var normal(Var like, double mean, double stddev) {
-  if (!(stddev >= 0.0 && std::isfinite(mean + stddev))) {
-    return nn::Checked("normal", like, [&]() -> StatusOr<Var> {
-      return InvalidArgument("{}: got mean {} and stddev {}, expected finite numbers, stddev >= 0",
-                             nn::Caller("normal", like), mean, stddev);
-    });
-  }
-  return Draw("normal", like, {{"mean", mean}, {"stddev", stddev}});
+  const bool is_valid = stddev >= 0.0 && std::isfinite(mean + stddev);
+  return Draw(
+      "normal", like, {{"mean", mean}, {"stddev", stddev}},
+      is_valid ? Status::Ok()
+               : InvalidArgument("got mean {} and stddev {}, expected finite numbers, stddev >= 0",
+                                 mean, stddev));
 }
 
 Var bernoulli(Var probability) { return uniform(probability) < probability; }
