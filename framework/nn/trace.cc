@@ -170,7 +170,6 @@ Var Trace::ReadAs(const Variable& variable) {
 
 Var Trace::ReadOwn(const Variable& variable) {
   if (!status().ok()) return Var();
-  variable.is_read_ = true;
   ir::Value*& value = (*variables_)[variable.id()];
   const auto hold = [&] {
     return Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));

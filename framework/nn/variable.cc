@@ -36,13 +36,6 @@ Variable::operator Var() const {
   return Trace::Of(fmt::format("{} '{}'", EnumName(role_), path_)).Read(*this);
 }
 
-void Variable::CheckIsUnread(std::string_view caller) const {
-  if (!is_read_) return;
-  EndProcess(InvalidArgument(
-      "{}: {} '{}' has been used already; call it before the first train or eval function that reads it",
-      caller, EnumName(role_), path_));
-}
-
 Status Variable::Check() const {
   ZG_RETURN_IF_ERROR(CheckName(EnumName(role_), path_));
   if (tree_ != nullptr) ZG_RETURN_IF_ERROR(tree_->CheckUnique(*this));

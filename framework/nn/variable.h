@@ -4,12 +4,10 @@
 // graph first uses it; the graph's train and eval functions share it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "framework/ir/initializer.h"
 #include "framework/ir/role.h"
@@ -48,9 +46,6 @@ class Variable {
            Role role);
   ~Variable();
 
-  // Ends the process if a function has read it, which what `caller` changes would not reach.
-  void CheckIsUnread(std::string_view caller) const;
-
   Initializer initializer_;
   bool is_trainable_ = true;
   std::function<Var(Var)> reads_as_;  // empty: as itself
@@ -64,7 +59,6 @@ class Variable {
   Shape shape_;
   Role role_;
   int64_t id_;
-  mutable std::atomic<bool> is_read_{false};  // by a function of a graph, or an Eager
 };
 
 }  // namespace zg::nn

@@ -10,24 +10,6 @@
 namespace zg::nn {
 namespace {
 
-// A change that the graph would not see.
-TEST(ParameterDeathTest, ChangesBeforeItsFirstUse) {
-  Linear hidden(nullptr, "hidden", 3, 3);
-  hidden.weight.set_initializer(Initializer::Zeros());
-  Graph graph("test");
-  graph.eval("run", [&](Inputs& in) { return hidden(in.f32("x", {2, 3})); });
-  const auto exits = ::testing::ExitedWithCode(1);
-  const auto expected = [](const std::string& function) {
-    return "^error: " + function +
-           ": parameter 'hidden.weight' has been used already; call it before the first train or "
-           "eval function that reads it\n$";
-  };
-  EXPECT_EXIT(hidden.weight.set_initializer(Initializer::Ones()), exits,
-              expected("set_initializer"));
-  EXPECT_EXIT(hidden.weight.freeze(), exits, expected("freeze"));
-  EXPECT_EXIT(hidden.weight.reads_as([](Var p) { return p; }), exits, expected("reads_as"));
-}
-
 // The innermost value is read, and reads the outer ones itself.
 TEST(ParameterTest, CanBeAnotherValueForAWhile) {
   struct Scaled : Module {
