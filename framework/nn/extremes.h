@@ -5,7 +5,7 @@
 // Among equal elements the first one counts, in memory order: it gets the index and the whole
 // gradient (like PyTorch's max and topk along one dim; PyTorch's amax shares it). NaN is more
 // extreme than any number, for both maxima and minima. max, min, argmax and argmin take i64, too, below
-// 2^44 in magnitude.
+// 2^44 in magnitude; sort and top_k take floating-point numbers only.
 #pragma once
 
 #include "framework/nn/shapes.h"
@@ -33,7 +33,8 @@ TopK top_k(Var x, int64_t k, int64_t dim = -1, bool largest = true);
 TopK sort(Var x, int64_t dim = -1, bool descending = false);
 Var argsort(Var x, int64_t dim = -1, bool descending = false);
 
-// The largest or smallest element so far along one dim, and its i64 index.
+// The largest or smallest element so far along one dim, and its i64 index: that of the first of equal
+// ones (PyTorch's: of the last).
 TopK cummax(Var x, int64_t dim);
 TopK cummin(Var x, int64_t dim);
 

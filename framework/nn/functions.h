@@ -35,7 +35,8 @@ Var shift(Var x, double offset);
 Var abs(Var x);
 Var sign(Var x);
 Var square(Var x);
-Var clamp(Var x, double low, double high);  // to [low, high]
+// To [low, high]; elements at a bound still get the whole gradient.
+Var clamp(Var x, double low, double high);
 Var clamp_min(Var x, double low);
 Var clamp_max(Var x, double high);
 inline Var maximum(Var x, double low) { return clamp_min(x, low); }
