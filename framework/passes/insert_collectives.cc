@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "framework/base/check.h"
 #include "framework/ir/builder.h"
 #include "framework/ir/placement.h"
 #include "framework/ops/op_names.h"
@@ -257,8 +256,10 @@ class Boxer {
     bool changed = false;
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (node->inputs[i]->sbp == wanted[i]) continue;
-      ZG_CHECK(i > 0 || node->op->traits.kind != ir::OpKind::kAccumulate,
-               "accumulate would add to a copy of %{}", node->inputs[0]->name);
+      if (i == 0 && node->op->traits.kind == ir::OpKind::kAccumulate) {
+        return InvalidArgument("{} would add to a copy of %{}", node->op->name,
+                               node->inputs[0]->name);
+      }
       ZG_ASSIGN_OR_RETURN(ir::Value * boxed, BoxedFor(node, node->inputs[i], wanted[i]));
       graph_.ReplaceInput(node, static_cast<int>(i), boxed);
       changed = true;

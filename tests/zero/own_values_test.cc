@@ -24,6 +24,7 @@ struct Model : nn::Module {
   nn::Linear hidden{this, "hidden", kIn, 6};
   nn::Linear last{this, "last", 6, 2};
   nn::Parameter table{this, "table", {kSamples, 2}, Initializer::Normal(0.5)};
+  nn::Buffer noise{this, "noise", {2}, Initializer::Zeros()};
 };
 
 using Build = std::function<Outputs(Model& model, Var x)>;
@@ -120,6 +121,17 @@ TEST(OwnValues, LossesOfRandomNumbersAlone) {
       [](Model& model, Var x) {
         const Var y = model.last(model.hidden(uniform(zeros({kSamples, kIn}))));
         return Outputs{{"loss", mean(square(y)) + 0.0 * sum(x)}, {"y", y}};
+      },
+      kMicroBatches * kSamples * 2);
+}
+
+// A buffer gets the mean of the micro-batches' values.
+TEST(OwnValues, BuffersOfRandomNumbers) {
+  ExpectSameOnAnyRanks(
+      [](Model& model, Var x) {
+        const Var y = model.last(model.hidden(x)) + model.noise;
+        model.noise.update(normal(zeros({2})));
+        return Outputs{{"loss", mean(square(y))}, {"y", y}};
       },
       kMicroBatches * kSamples * 2);
 }
