@@ -30,9 +30,10 @@
 // any number of ranks. A rank that sums over several parts of a dim sums each by itself
 // (`summed_parts`, ops/summed_parts.h), and a pending sum is summed before an op computes with it.
 //
-// Errors: an input placement that its shape does not allow; a split parameter that an op cannot compute with; a sum over fixed parts by an op that
-// knows none; along an axis whose ranks share micro-batches, two ways to split a result that move
-// the same number of bytes. No-op on a graph that has placements.
+// Errors: an input placement that its shape does not allow; a split parameter that an op cannot
+// compute with; a sum over fixed parts by an op that knows none; along an axis whose ranks share
+// micro-batches, two ways to split a result that move the same number of bytes. No-op on a graph that
+// has placements.
 #pragma once
 
 #include "framework/passes/pass.h"

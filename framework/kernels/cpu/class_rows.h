@@ -7,7 +7,7 @@
 
 namespace zg {
 
-// A row of a matrix, widened into `row_in_f32` if it is in 16 bits.
+// Rows of a matrix from `first` on, widened into `rows_in_f32` if they are in 16 bits.
 inline const float* RowsInF32(DType dtype, const void* matrix, int64_t first, int64_t rows,
                               int64_t columns, float* rows_in_f32) {
   if (dtype == DType::kF32) return static_cast<const float*>(matrix) + first * columns;

@@ -92,7 +92,7 @@ void LogSoftmaxRows(const float* x, const float*, int64_t rows, int64_t columns,
     if (rows == 1) {
       shifts[0] += Log<Fused>(SumOfExponentials(x, columns, shifts[0], y));
     } else {
-      float block[kBlock];
+      float block[kMostElementsAtOnce];
       ExpBelow(x, rows, columns, shifts, FusedExp(), block);
       for (int64_t r = 0; r < rows; ++r) {
         shifts[r] += Log<Fused>(SumOfRow(block + r * columns, columns));
@@ -114,7 +114,7 @@ void LogSoftmaxGradRows(const float* dy, const float* y, int64_t rows, int64_t c
       for (int64_t i = 0; i < columns; ++i) dx[i] = dy[i] - ExpOfNotHigh(y[i]) * sum;
       return;
     }
-    float block[kBlock];
+    float block[kMostElementsAtOnce];
     ZG_INDEPENDENT
     for (int64_t i = 0; i < rows * columns; ++i) block[i] = ExpOfNotHigh(y[i]);
     for (int64_t r = 0; r < rows; ++r) {

@@ -12,12 +12,14 @@
 namespace zg {
 
 inline constexpr int64_t kMostRowsAtOnce = 512;
+inline constexpr int64_t kMostElementsAtOnce = 1024;  // of several rows
 
 // How many rows to process at once: one that is long enough by itself.
 inline int64_t RowsAtOnce(int64_t columns) {
-  constexpr int64_t kLong = 64, kElements = 1024;
-  return columns >= kLong ? 1
-                          : std::min(kMostRowsAtOnce, kElements / std::max<int64_t>(1, columns));
+  constexpr int64_t kLong = 64;
+  return columns >= kLong
+             ? 1
+             : std::min(kMostRowsAtOnce, kMostElementsAtOnce / std::max<int64_t>(1, columns));
 }
 
 // y[r][i] = exp(x[r][i] - shifts[r]). y may be x.
