@@ -42,8 +42,7 @@ void ScaleRow(const AttentionShape& shape, const T* bias, int64_t begin, const L
   for (int64_t i = 0; i < lanes.begin; ++i) row[i] = kHiddenScore;
   for (int64_t i = lanes.begin; i < lanes.end; ++i) row[i] *= scale;
   for (int64_t i = lanes.begin; i < known; ++i) {
-    const float score = row[i] + ToF32(bias[(begin + i) * shape.bias_row_stride]);
-    row[i] = score < kHiddenScore ? kHiddenScore : score;  // -infinity hides; NaN stays
+    row[i] = BiasedScore(row[i], ToF32(bias[(begin + i) * shape.bias_row_stride]));
   }
   for (int64_t i = lanes.end; i < shape.block; ++i) row[i] = kHiddenScore;
 }

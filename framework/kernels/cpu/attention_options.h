@@ -4,11 +4,18 @@
 
 #include <cstdint>
 
+#include "framework/base/host_device.h"
 #include "framework/base/random.h"
 #include "framework/kernels/cpu/attention_blocks.h"
 #include "framework/kernels/kernel.h"
 
 namespace zg {
+
+// A score of -infinity hides its key; NaN stays.
+ZG_INLINE float BiasedScore(float score, float bias) {
+  const float biased = score + bias;
+  return biased < kHiddenScore ? kHiddenScore : biased;
+}
 
 // The options' operands for one head.
 struct HeadOptions {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "framework/kernels/cpu/attention_options.h"
 #include "framework/kernels/cpu/attention_rows.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -22,10 +23,7 @@ ZG_INLINE float SoftmaxRowOf(float scale, int64_t keys, const T* bias, float* ro
   for (int64_t key = 0; key < keys; ++key) row[key] *= scale;
   if (bias != nullptr) {
     ZG_INDEPENDENT
-    for (int64_t key = 0; key < keys; ++key) {
-      const float score = row[key] + ToF32(bias[key]);
-      row[key] = score < kHiddenScore ? kHiddenScore : score;  // -infinity hides; NaN stays
-    }
+    for (int64_t key = 0; key < keys; ++key) row[key] = BiasedScore(row[key], ToF32(bias[key]));
   }
   const float maximum = MaximumOf(row, keys);
   ZG_INDEPENDENT
