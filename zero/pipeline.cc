@@ -86,8 +86,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements,
                                     options.zero.partition, order});
-    Add<EvalWeights>(&passes);  // states exist, and placements do not
   }
+  Add<EvalWeights>(&passes);  // states exist, and placements do not
   Add<BucketFrozen>(&passes, options.zero.bucket_bytes, options.zero.shard_min_elements,
                     phase != nullptr ? phase->needs : NeedsOfPhases());
   Add<InferSbp>(&passes);  // buckets have placements like any value

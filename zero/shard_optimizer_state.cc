@@ -42,14 +42,14 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
   return Status::Ok();
 }
 
-// The nodes of eval programs that read a state of the update.
-std::vector<ir::Node*> EvalReaders(const ir::Node& update) {
+// The nodes outside of the update section that read a state of the update (eval-weights).
+std::vector<ir::Node*> OtherReaders(const ir::Node& update) {
   std::vector<ir::Node*> readers;
   for (const ir::Value* input : update.inputs) {
     if (!IsOptimizerState(*input)) continue;
     for (ir::Node* user : input->users) {
       const bool is_known = std::find(readers.begin(), readers.end(), user) != readers.end();
-      if (user->section->kind == ir::SectionKind::kEval && !is_known) readers.push_back(user);
+      if (user->section != update.section && !is_known) readers.push_back(user);
     }
   }
   return readers;
@@ -85,9 +85,9 @@ StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
   bool changed = false;
   for (ir::Node* update : updates) {
     if (StageOf(*update) < 1 || update->outputs[0]->sbp == ShardedSbp(graph, *update)) continue;
-    const std::vector<ir::Node*> eval_readers = EvalReaders(*update);
+    const std::vector<ir::Node*> readers = OtherReaders(*update);
     ZG_RETURN_IF_ERROR(Shard(graph, update));
-    for (ir::Node* node : eval_readers) ZG_RETURN_IF_ERROR(ShardEvalWeights(graph, node, *update));
+    for (ir::Node* node : readers) ZG_RETURN_IF_ERROR(ShardEvalWeights(graph, node, *update));
     changed = true;
   }
   return changed;

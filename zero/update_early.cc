@@ -59,6 +59,8 @@ class Mover {
     for (const ir::Node* node : group) {
       for (const ir::Value* input : node->inputs) before.insert(input->producer);
       if (node->op->traits.kind == ir::OpKind::kAssign) AddReaders(*node->inputs[0], &before);
+      if (node->op->traits.kind != ir::OpKind::kUpdate) continue;
+      for (size_t i = 2; i < node->inputs.size(); ++i) AddReaders(*node->inputs[i], &before);
     }
     for (const ir::Node* node : update_->nodes) {  // it reads the old value after backward
       const bool in_group = std::find(group.begin(), group.end(), node) != group.end();

@@ -226,7 +226,11 @@ Status GatherStatus(MPI_Comm comm, const Status& mine, std::string_view what, do
   return Status::Ok();
 }
 
-void PrintAndAbort(const Status& status, int rank) {
+void PrintAndAbort(const Status& status, int rank, bool was_first) {
+  if (status.code() == StatusCode::kAborted) {
+    const timespec time{was_first ? 1 : 2, 0};
+    nanosleep(&time, nullptr);
+  }
   const std::string text = fmt::format("rank {}: {}\n", rank, status.ToString());
   // One write, so that the lines of several ranks do not mix.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());

@@ -70,7 +70,9 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
 // This rank's error if it has one, else the first other rank's, as Aborted. Collective.
 Status GatherStatus(MPI_Comm comm, const Status& mine, std::string_view what, double timeout_s);
 
-// Prints the error on standard error in one piece, then ends all ranks.
-[[noreturn]] void PrintAndAbort(const Status& status, int rank);
+// Prints the error on standard error in one piece, then ends all ranks. A rank that was aborted only
+// knows about a failure: it first gives the rank that knows the cause the time to report that, and to
+// end this one too; more time if it was not the first to notice.
+[[noreturn]] void PrintAndAbort(const Status& status, int rank, bool was_first);
 
 }  // namespace zg

@@ -280,7 +280,9 @@ class MpiMessageCommunicator : public Communicator {
     for (int rank = 0; rank < size_; ++rank) all[rank] = world_.WordOf(rank);
     return Status::Ok();
   }
-  void Abort(const Status& status) override { PrintAndAbort(status, rank_); }
+  void Abort(const Status& status) override {
+    PrintAndAbort(status, rank_, /*was_first=*/true);
+  }
 
  protected:
   StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {

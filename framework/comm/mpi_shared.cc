@@ -1,6 +1,5 @@
 #include "framework/comm/mpi_shared.h"
 
-#include <time.h>
 
 #include <cstring>
 #include <string>
@@ -136,13 +135,7 @@ class MpiSharedCommunicator : public PeerMemoryCommunicator {
 
   void Abort(const Status& status) override {
     const int failed_rank = rendezvous().failed_rank();
-    if (failed_rank >= 0 && failed_rank != rank()) {
-      // This rank only knows about the failure: the rank that failed reports it first, and ends
-      // this one too.
-      const timespec time{2, 0};
-      nanosleep(&time, nullptr);
-    }
-    PrintAndAbort(status, rank());
+    PrintAndAbort(status, rank(), /*was_first=*/failed_rank == rank() || failed_rank < 0);
   }
 
  protected:

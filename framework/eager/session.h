@@ -37,6 +37,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   void HasRun(ir::Node* node) override;
   std::shared_ptr<const void> Hold(ir::Value* value) override;
   ir::Value* ForEval(ir::Value* variable) override;
+  Status CheckAveraged(const ir::Value& variable) const override;
   void Fail(const Status& status) override;  // ends the process
 
   StatusOr<Var> Constant(const TensorType& type, const void* data);  // of the host

@@ -279,13 +279,24 @@ ir::Value* Session::ForEval(ir::Value* variable) {
   return weights.value();
 }
 
+Status Session::CheckAveraged(const ir::Value& variable) const {
+  if (states_.count(&variable) == 0 || eval_programs_.count(&variable) != 0) return Status::Ok();
+  return InvalidArgument(
+      "AveragedParameters: the optimizer of the steps so far keeps no average of '{}'; take them with a "
+      "rule that does, such as with_ema(rule_of(AdamW{{lr}}), decay)",
+      variable.name);
+}
+
+// Other than as constants.
 bool Session::ReadsEvalWeights(const std::vector<ir::Node*>& nodes) const {
-  for (const auto& [parameter, weights] : eval_weights_) {
-    if (std::find(nodes.begin(), nodes.end(), weights.value()->producer) != nodes.end()) {
-      return true;
-    }
-  }
-  return false;
+  const auto is_weights = [&](const ir::Value* value) {
+    return std::any_of(eval_weights_.begin(), eval_weights_.end(),
+                       [&](const auto& entry) { return entry.second.value() == value; });
+  };
+  return std::any_of(nodes.begin(), nodes.end(), [&](const ir::Node* node) {
+    return !node->op->traits.stops_gradient &&
+           std::any_of(node->inputs.begin(), node->inputs.end(), is_weights);
+  });
 }
 
 }  // namespace zg::eager

@@ -4,6 +4,7 @@
 #include "framework/nn/activation.h"
 #include "framework/nn/arrange.h"
 #include "framework/nn/attention.h"
+#include "framework/nn/averaged_parameters.h"
 #include "framework/nn/batch_norm.h"
 #include "framework/nn/buffer.h"
 #include "framework/nn/causal_self_attention.h"

@@ -19,7 +19,8 @@ ParameterValues::~ParameterValues() { trace_.values_ = outer_; }
 Var ParameterValues::Of(const Variable& variable) {
   const auto parameter = parameters_.find(variable.id());
   if (parameter == parameters_.end()) return Var();
-  const auto known = known_.find(variable.id());
+  const Trace::ReadKey key = trace_.KeyOf(variable);
+  const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   ParameterValues* const innermost = std::exchange(trace_.values_, outer_);
   const Var value = value_(*parameter->second);
@@ -30,7 +31,7 @@ Var ParameterValues::Of(const Variable& variable) {
       return trace_.Fail(fits.WithContext("ParameterValues"));
     }
   }
-  known_[variable.id()] = value;
+  known_[key] = value;
   return value;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "framework/nn/functions.h"
 #include "framework/nn/module.h"
@@ -40,7 +42,7 @@ class ParameterValues {
   Value value_;
   ParameterValues* outer_;  // the one that exists already; null: none
   std::unordered_map<int64_t, const Parameter*> parameters_;  // by Variable::id()
-  std::unordered_map<int64_t, Var> known_;
+  std::map<std::pair<int64_t, bool>, Var> known_;             // by Trace::ReadKey
 };
 
 // The parameters are constants: gradients pass through the module to its inputs, and not to its

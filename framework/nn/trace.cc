@@ -8,8 +8,10 @@
 
 #include "framework/base/random.h"
 #include "framework/ir/quote.h"
+#include "framework/nn/averaged_parameters.h"
 #include "framework/nn/parameter_values.h"
 #include "framework/nn/variable.h"
+#include "framework/ops/op_names.h"
 
 namespace zg::nn {
 namespace {
@@ -149,13 +151,25 @@ Var Trace::Read(const Variable& variable) {
   return variable.reads_as_ ? ReadAs(variable) : ReadOwn(variable);
 }
 
+bool Trace::ReadsAverage(const Variable& variable) const {
+  for (const ChosenWeights* chosen = chosen_weights_; chosen != nullptr; chosen = chosen->outer_) {
+    if (chosen->parameters_.count(variable.id()) != 0) return chosen->averaged_;
+  }
+  return !training_;
+}
+
+Trace::ReadKey Trace::KeyOf(const Variable& variable) const {
+  return {variable.id(), ReadsAverage(variable)};
+}
+
 Var Trace::ReadAs(const Variable& variable) {
-  const auto known = read_as_.find(variable.id());
+  const ReadKey key = KeyOf(variable);
+  const auto known = read_as_.find(key);
   if (known != read_as_.end()) return known->second;
   const Var own = ReadOwn(variable);
   if (own.empty()) return own;
   // Within the function, and after an error, it reads as itself.
-  read_as_[variable.id()] = own;
+  read_as_[key] = own;
   const std::string scope = builder_.scope();
   builder_.set_scope(variable.module_path());
   const Var value = variable.reads_as_(own);
@@ -163,18 +177,15 @@ Var Trace::ReadAs(const Variable& variable) {
   Status status = CheckUsable(value);
   if (status.ok()) status = variable.CheckReadsAs(value);
   if (!status.ok()) return Fail(status.WithContext("reads_as"));
-  read_as_[variable.id()] = value;
-  if (runner_ != nullptr) read_as_.erase(variable.id());  // it may change before it is read again
+  read_as_[key] = value;
+  if (runner_ != nullptr) read_as_.erase(key);  // it may change before it is read again
   return value;
 }
 
 Var Trace::ReadOwn(const Variable& variable) {
   if (!status().ok()) return Var();
   ir::Value*& value = (*variables_)[variable.id()];
-  const auto hold = [&] {
-    return Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));
-  };
-  if (value != nullptr) return hold();
+  if (value != nullptr) return WeightsOf(value, variable);
   const std::string scope = builder_.scope();
   builder_.set_scope(variable.module_path());
   if (const Status status = variable.Check(); !status.ok()) builder_.Fail(status);
@@ -187,7 +198,26 @@ Var Trace::ReadOwn(const Variable& variable) {
   if (runner_ != nullptr) {
     if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
   }
-  return hold();
+  return WeightsOf(value, variable);
+}
+
+Var Trace::WeightsOf(ir::Value* value, const Variable& variable) {
+  const bool averaged = ReadsAverage(variable);
+  if (runner_ != nullptr) {
+    if (!averaged) return Hold(value);
+    if (!training_) return Hold(runner_->ForEval(value));
+    if (const Status there = runner_->CheckAveraged(*value); !there.ok()) return Fail(there);
+    return Append(op_names::kStopGradient, {Hold(runner_->ForEval(value))});
+  }
+  if (averaged != training_) return Hold(value);
+  Var& other = other_weights_[value];
+  if (other.empty()) {
+    const std::string scope = builder_.scope();
+    builder_.set_scope(variable.module_path());
+    other = Append(op_names::kOtherWeights, {Hold(value)}, {}, variable.path());
+    builder_.set_scope(scope);
+  }
+  return other;
 }
 
 Status Trace::CheckUsable(const Var& var) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "framework/ir/builder.h"
@@ -15,6 +16,7 @@
 
 namespace zg::nn {
 
+class ChosenWeights;
 class ParameterValues;
 class Variable;
 
@@ -27,8 +29,10 @@ class NodeRunner {
   virtual void HasRun(ir::Node* node) = 0;  // all of whose outputs have been held
   // An owner that keeps the value alive while a Var holds it.
   virtual std::shared_ptr<const void> Hold(ir::Value* value) = 0;
-  // What is read of a variable while not training: other weights where an optimizer has such.
+  // The weights for evaluation of a variable: others than its own where an optimizer has such.
   virtual ir::Value* ForEval(ir::Value* variable) = 0;
+  // Error: an optimizer has taken steps without keeping such.
+  virtual Status CheckAveraged(const ir::Value& variable) const = 0;
   virtual void Fail(const Status& status) = 0;  // ends the process
 };
 
@@ -103,9 +107,17 @@ class Trace {
   ir::Builder& builder() { return builder_; }
 
  private:
+  friend class ChosenWeights;
   friend class ParameterValues;
 
-  Var ReadOwn(const Variable& variable);     // its own value
+  // Whether it reads as its weights for evaluation now (averaged_parameters.h).
+  bool ReadsAverage(const Variable& variable) const;
+  // Tells values of a variable apart: its id, and whether they are of its weights for evaluation.
+  using ReadKey = std::pair<int64_t, bool>;
+  ReadKey KeyOf(const Variable& variable) const;
+  Var ReadOwn(const Variable& variable);  // its own value
+  // The weights that functions read now.
+  Var WeightsOf(ir::Value* value, const Variable& variable);
   Var ReadAs(const Variable& variable);      // what Parameter::reads_as makes of it
   Status Named(const Status& status) const;  // with the function that was called
   void NameErrorOfBuilder();
@@ -119,9 +131,11 @@ class Trace {
   Variables* variables_;
   Trace* previous_;
   int64_t id_;
-  ParameterValues* values_ = nullptr;            // the innermost; null: none
-  std::unordered_map<int64_t, Var> read_as_;     // by Variable::id(); of a graph
-  std::map<std::string, uint64_t> num_streams_;  // number of streams taken so far, by scope
+  ParameterValues* values_ = nullptr;                  // the innermost; null: none
+  ChosenWeights* chosen_weights_ = nullptr;            // likewise
+  std::map<ReadKey, Var> read_as_;                     // of a graph
+  std::unordered_map<ir::Value*, Var> other_weights_;  // by variable; of a graph
+  std::map<std::string, uint64_t> num_streams_;        // number of streams taken so far, by scope
 };
 
 }  // namespace zg::nn

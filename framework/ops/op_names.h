@@ -43,6 +43,9 @@ inline constexpr char kWriteRows[] = "write_rows";
 inline constexpr char kCustomGradient[] = "custom_gradient";
 inline constexpr char kStopGradient[] = "stop_gradient";
 
+// eval-weights replaces it.
+inline constexpr char kOtherWeights[] = "other_weights";
+
 // Give updates the norm of the gradients, with and without a state.
 inline constexpr char kUpdateControl[] = "update_control";
 inline constexpr char kGuardedUpdateControl[] = "guarded_update_control";

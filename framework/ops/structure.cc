@@ -160,6 +160,24 @@ ir::OpDef NextValue() {
   return op;
 }
 
+ir::OpDef OtherWeights() {
+  ir::OpDef op;
+  op.name = "other_weights";
+  op.traits.kind = ir::OpKind::kView;
+  op.traits.sinks_to_user = true;
+  op.traits.stops_gradient = true;
+  op.doc =
+      "The weights of a parameter that the section does not read otherwise: in training those for "
+      "evaluation, such as a moving average, as constants; in eval programs those that are trained. "
+      "Consumed by eval-weights.";
+  op.min_inputs = op.max_inputs = 1;
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> { return Types{call.inputs[0]}; };
+  op.sbp_signatures = SamePlacement;
+  op.not_differentiable = "training changes the others";
+  op.aliases = [](const ir::OpCall&) { return InsideInput(); };
+  return op;
+}
+
 // S(dim) -> P and back along the data axes, where a rank's part is its own micro-batch.
 ir::OpDef MicroBatchView(std::string name, std::string doc) {
   ir::OpDef op;
@@ -273,6 +291,7 @@ void RegisterStructureOps(ir::OpRegistry& registry) {
   registry.Register(Assign());
   registry.Register(ParameterGradient());
   registry.Register(NextValue());
+  registry.Register(OtherWeights());
   registry.Register(BucketViewOp());
   registry.Register(OwnPart());
   registry.Register(JoinedParts());

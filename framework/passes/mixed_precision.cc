@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "framework/ir/builder.h"
+#include "framework/ops/op_names.h"
 #include "framework/passes/module_patterns.h"
 
 namespace zg {
@@ -11,10 +12,15 @@ namespace {
 
 bool IsF32(const ir::Value& value) { return value.type.dtype == DType::kF32; }
 
+// Whether it is the other weights of a parameter than those that the section reads otherwise.
+bool IsOtherWeights(const ir::Value& value) {
+  return value.producer->op->name == op_names::kOtherWeights;
+}
+
 // Whether the value is an operand of the model, rather than computed from losses.
 bool IsSource(const ir::Value& value) {
   return value.producer->op->traits.kind == ir::OpKind::kInput ||
-         ir::HasRole(value, Role::kParameter);
+         ir::HasRole(value, Role::kParameter) || IsOtherWeights(value);
 }
 
 class SectionLowering {
@@ -29,9 +35,15 @@ class SectionLowering {
         ZG_RETURN_IF_ERROR(Widen(node, 0));
       } else if (node->op->traits.kind == ir::OpKind::kNextValue) {
         ZG_RETURN_IF_ERROR(Widen(node, 1));
+      } else if (node->op->name == op_names::kOtherWeights) {
+        other_weights_.push_back(node);
       } else if (node->op->traits.kind != ir::OpKind::kCast) {
         ZG_RETURN_IF_ERROR(Lower(node));
       }
+    }
+    for (ir::Node* node : other_weights_) {
+      if (node->outputs[0]->users.empty())
+        graph_.Erase(node);  // it would read the parameter in f32
     }
     return changed_;
   }
@@ -79,21 +91,30 @@ class SectionLowering {
     return Status::Ok();
   }
 
-  // One cast of a value serves the whole section.
   Status Cast(ir::Node* node, int index, DType to) {
-    ir::Value* value = node->inputs[index];
-    ir::Value*& cast = casts_[value];
-    if (cast == nullptr) {
-      ir::Builder builder(&graph_, section_);
-      builder.InsertBefore(node);
-      builder.set_scope(value->producer->scope);
-      cast = builder.Op("cast", {value}, {{"dtype", to}},
-                        fmt::format("{}.{}", value->name, DTypeName(to)));
-      ZG_RETURN_IF_ERROR(builder.status());
-    }
+    ZG_ASSIGN_OR_RETURN(ir::Value* const cast, CastOf(node->inputs[index], to, node));
     graph_.ReplaceInput(node, index, cast);
     changed_ = true;
     return Status::Ok();
+  }
+
+  // One cast of a value serves the whole section; it is made before `node`. Of other weights, the
+  // parameter is cast.
+  StatusOr<ir::Value*> CastOf(ir::Value* value, DType to, ir::Node* node) {
+    ir::Value*& cast = casts_[value];
+    if (cast != nullptr) return cast;
+    ir::Builder builder(&graph_, section_);
+    builder.InsertBefore(node);
+    builder.set_scope(value->producer->scope);
+    const std::string name = fmt::format("{}.{}", value->name, DTypeName(to));
+    if (IsOtherWeights(*value)) {
+      ZG_ASSIGN_OR_RETURN(ir::Value* const parameter, CastOf(value->producer->inputs[0], to, node));
+      cast = builder.Op(op_names::kOtherWeights, {parameter}, {}, name);
+    } else {
+      cast = builder.Op("cast", {value}, {{"dtype", to}}, name);
+    }
+    ZG_RETURN_IF_ERROR(builder.status());
+    return cast;
   }
 
   // Results leave the section in f32.
@@ -115,6 +136,7 @@ class SectionLowering {
   DType dtype_;
   const std::vector<ScopePattern>& f32_modules_;
   std::unordered_map<ir::Value*, ir::Value*> casts_;
+  std::vector<ir::Node*> other_weights_;  // in f32
   bool changed_ = false;
 };
 

@@ -18,6 +18,12 @@ Status RunJob(const std::string& what, Communicator& communicator) {
     if (what == "error") return DataLoss("train.bin: truncated at byte 1000");
     if (what == "late") std::this_thread::sleep_for(std::chrono::seconds(60));
     if (what == "crash") __builtin_trap();
+    if (what == "cause") {  // as Job does: the others are in another call, and notice that first
+      const Status cause = DataLoss("train.bin: truncated at byte 2000");
+      (void)communicator.Exchange("compare errors", cause.ToString());
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return cause;
+    }
     if (what == "other") {
       return communicator.world().AllGather("step 2 weights", {0, 64}, {0, 0}, 64);
     }

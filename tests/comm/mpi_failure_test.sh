@@ -33,6 +33,7 @@ for transport in shared messages; do
   export ZG_COMM=$transport
   expect_job nothing 0 "rank 0 is done" "rank 1 is done" "rank 2 is done"
   expect_job error 1 "rank 2: data loss: train.bin: truncated at byte 1000"
+  expect_job cause 1 "rank 2: data loss: train.bin: truncated at byte 2000"
   expect_job other 1 "the ranks disagree" "all_gather 'step 2 weights'" "all_reduce 'step 2'"
   expect_job crash any
   ZG_COLLECTIVE_TIMEOUT_S=2 \
