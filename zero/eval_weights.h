@@ -2,7 +2,8 @@
 // evaluation, such as a moving average, instead of the trained ones. `other_weights` reads the others:
 // in training those for evaluation, in eval programs those that are trained.
 //
-// Requires: bucketing has run; no placements yet.
+// Requires: bucketing has run; no placements yet. Runs once: eval programs would read averages where
+// they had asked for the trained weights.
 //
 // Ensures: no `other_weights` is left. A section that reads weights for evaluation computes them from
 // the bucket's parameters and states once, before the first view of them, and these views read that. If

@@ -39,6 +39,10 @@ class Arena {
   // system counts them in this process's resident set, though they are not its memory.
   virtual int64_t peer_resident_bytes() const { return 0; }
 
+  // Whether a program is in the arena, which Allocate would take away from it.
+  bool is_used() const { return is_used_; }
+  void set_is_used(bool is_used) { is_used_ = is_used; }
+
   // This rank's block; null before Allocate.
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
@@ -56,6 +60,7 @@ class Arena {
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
   int64_t workspace_offset_ = 0;
+  bool is_used_ = false;
 };
 
 }  // namespace zg

@@ -37,4 +37,16 @@ StatusOr<Group*> Communicator::GroupOf(const std::vector<int>& ranks, bool for_t
   return groups_[ranks] = made_groups_.back().get();
 }
 
+Status Communicator::Call::status() const {
+  if (is_alone_) return Status::Ok();
+  return FailedPrecondition(
+      "two threads use the communicator of rank {} at once; make trainers, and take their steps, in one "
+      "thread of a rank",
+      communicator_.rank());
+}
+
+StatusOr<std::unique_ptr<Communicator>> Communicator::Duplicate() {
+  return FailedPrecondition("{}: it connects the ranks for one program at a time", transport());
+}
+
 }  // namespace zg

@@ -51,6 +51,11 @@ class Communicator : public ControlPlane {
   // plane and world().
   StatusOr<Group*> GroupOf(const std::vector<int>& ranks, bool for_thread = false);
 
+  // Another connection of the same ranks over the same transport and device, with an arena and counters
+  // of its own, for a program beside the one that uses this. This one must outlive it. Every rank must
+  // call this. Errors: those of the transport; one that cannot.
+  virtual StatusOr<std::unique_ptr<Communicator>> Duplicate();
+
   // Whether groups may be used by another thread than the control plane.
   virtual bool can_have_threads() const { return false; }
 
@@ -58,6 +63,25 @@ class Communicator : public ControlPlane {
   // and they leave it the processor while nothing has arrived.
   void set_only_waits(bool only_waits) { only_waits_.store(only_waits, std::memory_order_relaxed); }
   const std::atomic<bool>& only_waits() const { return only_waits_; }
+
+  // Held by a thread during a call in which it uses the communicator for itself. status(): an error if
+  // another thread is in such a call.
+  class Call {
+   public:
+    explicit Call(Communicator& communicator) : communicator_(communicator) {
+      is_alone_ = !communicator_.is_called_.exchange(true);
+    }
+    ~Call() {
+      if (is_alone_) communicator_.is_called_.store(false);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    Status status() const;
+
+   private:
+    Communicator& communicator_;
+    bool is_alone_;
+  };
 
   TrafficMeter& traffic_meter() { return traffic_; }
   const TrafficCounters& traffic() const { return traffic_.counters(); }
@@ -70,6 +94,7 @@ class Communicator : public ControlPlane {
 
  private:
   std::atomic<bool> only_waits_ = true;
+  std::atomic<bool> is_called_ = false;
   TrafficMeter traffic_;
   std::vector<std::unique_ptr<Group>> made_groups_;
   std::map<std::vector<int>, Group*> groups_;  // the latest group of these ranks

@@ -216,6 +216,13 @@ class HostStagedCommunicator : public Communicator {
     return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
   }
   std::vector<int> hosts() const override { return host_.hosts(); }
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> host, host_.Duplicate());
+    auto duplicate = std::make_unique<HostStagedCommunicator>(&arena_.device(), host.get());
+    duplicate->owned_host_ = std::move(host);
+    ZG_RETURN_IF_ERROR(duplicate->Prepare());
+    return std::unique_ptr<Communicator>(std::move(duplicate));
+  }
   // The programs of a single rank have no collectives.
   bool queues_on_device() const override { return size() == 1; }
   Arena& arena() override { return arena_; }
@@ -239,6 +246,7 @@ class HostStagedCommunicator : public Communicator {
   }
 
  private:
+  std::unique_ptr<Communicator> owned_host_;  // of a duplicate
   Communicator& host_;
   HostStagedArena arena_;
   HostStagedGroup world_;

@@ -18,10 +18,12 @@ namespace zg {
 // State shared by the ranks. A rank writes its own element before it reaches a barrier, and the
 // others read it between that barrier and the next.
 struct InProcessGroup::Shared {
-  explicit Shared(int num_ranks) : arenas(num_ranks), exchanged(num_ranks) {
-    StatusOr<ControlBlock*> block = AddControlBlock(num_ranks);
-    ZG_CHECK(block.ok(), "{}", block.status().message());
-    control_block = *block;
+  static StatusOr<std::shared_ptr<Shared>> Create(int num_ranks) {
+    auto shared = std::make_shared<Shared>();
+    ZG_ASSIGN_OR_RETURN(shared->control_block, shared->AddControlBlock(num_ranks));
+    shared->arenas.resize(num_ranks);
+    shared->exchanged.resize(num_ranks);
+    return shared;
   }
 
   StatusOr<ControlBlock*> AddControlBlock(int num_ranks) {
@@ -75,13 +77,38 @@ class InProcessGroup::InProcessArena : public PeerArena {
 
 class InProcessGroup::InProcessCommunicator : public PeerMemoryCommunicator {
  public:
-  InProcessCommunicator(Shared* shared, int rank, int num_ranks, double timeout_s)
-      : PeerMemoryCommunicator(shared->control_block, rank, num_ranks, timeout_s, &arena_),
-        shared_(*shared),
-        arena_(shared, this, &rendezvous()) {}
+  // `job_block` is that of the job's first communicator.
+  InProcessCommunicator(std::shared_ptr<Shared> shared, ControlBlock* job_block, int rank,
+                        int num_ranks, double timeout_s)
+      : PeerMemoryCommunicator(shared->control_block, job_block, rank, num_ranks, timeout_s,
+                               &arena_),
+        owned_(std::move(shared)),
+        shared_(*owned_),
+        arena_(&shared_, this, &rendezvous()) {}
   ~InProcessCommunicator() override { ReleaseGroups(); }
 
   Arena& arena() override { return arena_; }
+
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    std::shared_ptr<Shared> shared;
+    Status status;
+    if (rank() == 0) {
+      StatusOr<std::shared_ptr<Shared>> made = Shared::Create(size());
+      status = made.status();
+      if (made.ok()) shared = *std::move(made);
+    }
+    ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "duplicate the communicator", status));
+    std::shared_ptr<Shared>* const own = &shared;
+    const std::string address(reinterpret_cast<const char*>(&own), sizeof(own));
+    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                        Exchange("duplicate communicator", address));
+    std::shared_ptr<Shared>* first = nullptr;
+    std::memcpy(&first, addresses[0].data(), sizeof(first));
+    if (rank() != 0) shared = *first;
+    ZG_RETURN_IF_ERROR(rendezvous().MeetAgain());  // rank 0 holds it so long
+    return std::unique_ptr<Communicator>(new InProcessCommunicator(
+        std::move(shared), rendezvous().job_block(), rank(), size(), rendezvous().timeout_s()));
+  }
 
   StatusOr<std::vector<std::string>> Exchange(std::string_view name,
                                               const std::string& mine) override {
@@ -115,16 +142,18 @@ class InProcessGroup::InProcessCommunicator : public PeerMemoryCommunicator {
   }
 
  private:
+  const std::shared_ptr<Shared> owned_;
   Shared& shared_;
   InProcessArena arena_;
 };
 
 InProcessGroup::InProcessGroup(int num_ranks, double timeout_s) {
   ZG_CHECK(num_ranks >= 1 && timeout_s > 0, "{} ranks, {} s", num_ranks, timeout_s);
-  shared_ = std::make_unique<Shared>(num_ranks);
+  const StatusOr<std::shared_ptr<Shared>> shared = Shared::Create(num_ranks);
+  ZG_CHECK(shared.ok(), "{}", shared.status().message());
   for (int rank = 0; rank < num_ranks; ++rank) {
-    communicators_.push_back(
-        std::make_unique<InProcessCommunicator>(shared_.get(), rank, num_ranks, timeout_s));
+    communicators_.push_back(std::make_unique<InProcessCommunicator>(
+        *shared, (*shared)->control_block, rank, num_ranks, timeout_s));
   }
 }
 

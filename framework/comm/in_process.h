@@ -35,7 +35,6 @@ class InProcessGroup {
   struct Shared;
   class InProcessArena;
   class InProcessCommunicator;
-  std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<InProcessCommunicator>> communicators_;
 };
 

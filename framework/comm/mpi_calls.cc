@@ -234,7 +234,7 @@ void PrintAndAbort(const Status& status, int rank, bool was_first) {
   const std::string text = fmt::format("rank {}: {}\n", rank, status.ToString());
   // One write, so that the lines of several ranks do not mix.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-  MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Abort(MPI_COMM_WORLD, status.code() == StatusCode::kInvalidArgument ? 2 : 1);  // as Job
   std::abort();
 }
 

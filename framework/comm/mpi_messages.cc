@@ -265,6 +265,12 @@ class MpiMessageCommunicator : public Communicator {
   Arena& arena() override { return arena_; }
   Group& world() override { return world_; }
 
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    ZG_RETURN_IF_ERROR(Barrier("duplicate the communicator"));
+    ZG_ASSIGN_OR_RETURN(MpiComm comm, MpiComm::Duplicate(world_.comm()));
+    return MakeMpiMessageCommunicator(std::move(comm), hosts_, world_.timeout_s());
+  }
+
   Status Barrier(std::string_view name) override {
     return world_.Enter({"barrier", name, 0, {}, {}});
   }
@@ -280,9 +286,7 @@ class MpiMessageCommunicator : public Communicator {
     for (int rank = 0; rank < size_; ++rank) all[rank] = world_.WordOf(rank);
     return Status::Ok();
   }
-  void Abort(const Status& status) override {
-    PrintAndAbort(status, rank_, /*was_first=*/true);
-  }
+  void Abort(const Status& status) override { PrintAndAbort(status, rank_, /*was_first=*/true); }
 
  protected:
   StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {

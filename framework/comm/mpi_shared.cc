@@ -1,6 +1,5 @@
 #include "framework/comm/mpi_shared.h"
 
-
 #include <cstring>
 #include <string>
 #include <utility>
@@ -116,8 +115,14 @@ StatusOr<SharedControlBlock> MapControlBlock(const std::string& address, int ran
 
 class MpiSharedCommunicator : public PeerMemoryCommunicator {
  public:
-  MpiSharedCommunicator(MpiComm comm, double timeout_s, SharedControlBlock control)
-      : PeerMemoryCommunicator(control.block, comm.rank(), comm.size(), timeout_s, &arena_),
+  // Null: `job_block` is its own control block. Collective over `comm`.
+  static StatusOr<std::unique_ptr<Communicator>> Connect(MpiComm comm, double timeout_s,
+                                                         ControlBlock* job_block);
+
+  MpiSharedCommunicator(MpiComm comm, double timeout_s, SharedControlBlock control,
+                        ControlBlock* job_block)
+      : PeerMemoryCommunicator(control.block, job_block == nullptr ? control.block : job_block,
+                               comm.rank(), comm.size(), timeout_s, &arena_),
         comm_(std::move(comm)),
         timeout_s_(timeout_s),
         arena_(this, &rendezvous()) {
@@ -126,6 +131,12 @@ class MpiSharedCommunicator : public PeerMemoryCommunicator {
   ~MpiSharedCommunicator() override { ReleaseGroups(); }
 
   Arena& arena() override { return arena_; }
+
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    ZG_RETURN_IF_ERROR(Barrier("duplicate the communicator"));
+    ZG_ASSIGN_OR_RETURN(MpiComm comm, MpiComm::Duplicate(comm_.get()));
+    return Connect(std::move(comm), timeout_s_, rendezvous().job_block());
+  }
 
   StatusOr<std::vector<std::string>> Exchange(std::string_view name,
                                               const std::string& mine) override {
@@ -165,9 +176,9 @@ class MpiSharedCommunicator : public PeerMemoryCommunicator {
   MpiSharedArena arena_;
 };
 
-}  // namespace
-
-StatusOr<std::unique_ptr<Communicator>> MakeMpiSharedCommunicator(MpiComm comm, double timeout_s) {
+StatusOr<std::unique_ptr<Communicator>> MpiSharedCommunicator::Connect(MpiComm comm,
+                                                                       double timeout_s,
+                                                                       ControlBlock* job_block) {
   // Rank 0 makes the control block, the others map it.
   StatusOr<SharedControlBlock> control = SharedControlBlock();
   if (comm.rank() == 0) control = OwnControlBlock(comm.size());
@@ -180,7 +191,13 @@ StatusOr<std::unique_ptr<Communicator>> MakeMpiSharedCommunicator(MpiComm comm, 
   ZG_RETURN_IF_ERROR(GatherStatus(comm.get(), control.status(), "map control block", timeout_s));
   control->owned.CloseToNewPeers();
   return std::unique_ptr<Communicator>(
-      new MpiSharedCommunicator(std::move(comm), timeout_s, std::move(*control)));
+      new MpiSharedCommunicator(std::move(comm), timeout_s, std::move(*control), job_block));
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Communicator>> MakeMpiSharedCommunicator(MpiComm comm, double timeout_s) {
+  return MpiSharedCommunicator::Connect(std::move(comm), timeout_s, /*job_block=*/nullptr);
 }
 
 }  // namespace zg

@@ -31,10 +31,12 @@ class PeerMemoryCommunicator : public Communicator {
   }
 
  protected:
-  PeerMemoryCommunicator(ControlBlock* block, int rank, int num_ranks, double timeout_s,
-                         const PeerArena* arena)
+  // `job_block` is that of the job's first communicator, which keeps the first failure; it may be the
+  // same.
+  PeerMemoryCommunicator(ControlBlock* block, ControlBlock* job_block, int rank, int num_ranks,
+                         double timeout_s, const PeerArena* arena)
       : arena_(*arena),
-        world_(AllRanks(num_ranks), rank, block, block, timeout_s, arena, &traffic_meter()) {}
+        world_(AllRanks(num_ranks), rank, block, job_block, timeout_s, arena, &traffic_meter()) {}
 
   Rendezvous& rendezvous() { return world_.rendezvous(); }
 

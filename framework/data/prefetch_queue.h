@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/catch_exceptions.h"
 #include "framework/base/status.h"
 
 namespace zg {
@@ -58,7 +59,8 @@ class PrefetchQueue {
       if (must_end_) return;
       const int64_t index = num_made_;
       lock.unlock();
-      Status made = make_(first_ + index, &slots_[static_cast<size_t>(index) % slots_.size()]);
+      Item* const slot = &slots_[static_cast<size_t>(index) % slots_.size()];
+      Status made = CatchExceptions("loading data", [&] { return make_(first_ + index, slot); });
       lock.lock();
       status_ = std::move(made);
       if (status_.ok()) ++num_made_;

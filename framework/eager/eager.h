@@ -26,15 +26,17 @@
 
 #include "framework/eager/tensor.h"
 #include "framework/optim/optimizer.h"
+#include "framework/state/name_in_file.h"
 
 namespace zg {
 
 struct EagerOptions {
-  uint64_t seed = 1;      // for initial values and random ops
-  bool training = false;  // dropout is active, and modules use the statistics of their inputs
-  std::string init{};     // parameters and buffers, by name: a path that Weights::Open takes
-  int threads = 1;        // threads that compute together; no bit depends on their number
-  int gpu = -1;           // the index of the GPU that computes; -1: the CPU
+  uint64_t seed = 1;        // for initial values and random ops
+  bool training = false;    // dropout is active, and modules use the statistics of their inputs
+  std::string init{};       // parameters and buffers, by name: a path that Weights::Open takes
+  NameInFile init_names{};  // how that file names them
+  int threads = 1;          // threads that compute together; no bit depends on their number
+  int gpu = -1;             // the index of the GPU that computes; -1: the CPU
 };
 
 namespace eager {

@@ -58,6 +58,7 @@ Status Session::Start(const EagerOptions& options) {
   trace_->set_training(options.training);
   if (options.init.empty()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(initial_values_, Weights::Open(options.init));
+  name_in_file_ = options.init_names;
   return Status::Ok();
 }
 
@@ -161,11 +162,12 @@ Status Session::FillInitialValues(const ir::StoredTensor& tensor,
     initial.Fill(0, count, values->data());
     return Status::Ok();
   }
-  const auto found = initial_values_->tensors().find(tensor.name);
+  const std::string name = name_in_file_ ? name_in_file_(tensor.name) : tensor.name;
+  const auto found = initial_values_->tensors().find(name);
   const bool is_there = found != initial_values_->tensors().end();
   const SafetensorsEntry* const entry = is_there ? found->second.entry : nullptr;
   if (entry == nullptr || entry->shape != tensor.type.shape.dims() || !IsFloatValue(entry->dtype)) {
-    return InvalidArgument("{}: '{}' {}, expected {}", initial_values_->path(), tensor.name,
+    return InvalidArgument("{}: '{}' {}, expected {}", initial_values_->path(), name,
                            entry == nullptr
                                ? "is missing"
                                : fmt::format("has the shape {}", Shape(entry->shape).ToString()),

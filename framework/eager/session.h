@@ -107,13 +107,20 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   nn::Trace::Variables variables_;
   std::optional<nn::Trace> trace_;
   std::optional<Weights> initial_values_;
+  NameInFile name_in_file_;
   StepContext context_;
   bool keeps_history_ = true;
   std::unordered_map<const ir::Value*, Memory> memory_;
   std::unordered_map<const ir::Value*, int> num_handles_;
   std::unordered_set<const ir::Value*> leaves_;  // that require a gradient, beside parameters
   std::unordered_map<const ir::Value*, Var> gradients_;
-  std::unordered_map<const ir::Value*, std::vector<State>> states_;
+  // The updates of a parameter so far: by which op, and its states.
+  struct Updates {
+    std::string op;
+    int64_t count = 0;
+    std::vector<State> states;
+  };
+  std::unordered_map<const ir::Value*, Updates> updates_;
   // What the weights for evaluation are computed by, of the parameter and its states, where an
   // optimizer has some; and these weights of this step, once they were read.
   std::unordered_map<const ir::Value*, std::string> eval_programs_;

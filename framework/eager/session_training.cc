@@ -175,6 +175,7 @@ Status Session::SetBuffers() {
 }
 
 Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
+  ZG_RETURN_IF_ERROR(variables_.CheckUnchanged().WithContext("Eager::step"));
   ZG_ASSIGN_OR_RETURN(const optim::UpdateRule rule, optim::MakeUpdateRule(optimizer));
   context_.lr_factor = lr_factor;
   ZG_RETURN_IF_ERROR(kernels_.SetContext(context_));
@@ -195,27 +196,28 @@ Status Session::PrepareStates(const optim::UpdateRule& rule, const ir::Value& pa
   for (const optim::State& state : rule.states) {
     wanted.push_back({state.name, {state.dtype, state.ShapeFor(parameter.type.shape)}});
   }
-  std::vector<State>& states = states_[&parameter];
+  Updates& updates = updates_[&parameter];
   std::vector<std::pair<std::string, TensorType>> there;
-  for (const State& state : states) there.push_back({state.name, state.type});
-  if (there == wanted) return Status::Ok();
-  if (!there.empty()) {
+  for (const State& state : updates.states) there.push_back({state.name, state.type});
+  if (updates.count > 0) {
+    if (updates.op == rule.op && there == wanted) return Status::Ok();
     return InvalidArgument(
-        "Eager::step: got an optimizer with the states {}, expected {}, those of the steps before; "
-        "take all steps of an Eager with one kind of optimizer",
-        StatesText(wanted), StatesText(there));
+        "Eager::step: got {} with the states {}, expected {} with {}, as in the steps before; take "
+        "all steps of an Eager with one kind of optimizer",
+        rule.op, StatesText(wanted), updates.op, StatesText(there));
   }
+  updates.op = rule.op;
   for (const auto& [name, type] : wanted) {
     ZG_ASSIGN_OR_RETURN(Memory zeros, Allocate(type.bytes()));
     ZG_RETURN_IF_ERROR(device_.Zero(zeros.data, type.bytes()));
-    states.push_back({name, type, std::move(zeros)});
+    updates.states.push_back({name, type, std::move(zeros)});
   }
   return Status::Ok();
 }
 
 std::vector<ir::Value*> Session::StateValues(const ir::Value* parameter, ir::Builder* builder) {
   std::vector<ir::Value*> values;
-  for (const State& state : states_[parameter]) {
+  for (const State& state : updates_[parameter].states) {
     ir::Value* const value = builder->Op(
         "input", {},
         {{"name", state.name}, {"dtype", state.type.dtype}, {"shape", state.type.shape}});
@@ -248,6 +250,9 @@ Status Session::Update(const optim::UpdateRule& optimizer, ir::Value* parameter)
   for (const ir::Value* operand : operands) inputs.push_back(memory_.at(operand).data);
   std::vector<void*> outputs = {memory_.at(parameter).data};
   for (const ir::Value* state : states) outputs.push_back(memory_.at(state).data);
+  StepContext context = context_;
+  context.step = ++updates_[parameter].count;  // that of its own updates, as in PyTorch
+  ZG_RETURN_IF_ERROR(kernels_.SetContext(context));
   const Status status = kernels_.Run(*updated[0]->producer, inputs, outputs, &pool_);
   EraseUpdateNodes();
   if (rule.attributes.Has("eval_program") && !rule.attributes.String("eval_program").empty()) {
@@ -280,7 +285,7 @@ ir::Value* Session::ForEval(ir::Value* variable) {
 }
 
 Status Session::CheckAveraged(const ir::Value& variable) const {
-  if (states_.count(&variable) == 0 || eval_programs_.count(&variable) != 0) return Status::Ok();
+  if (updates_.count(&variable) == 0 || eval_programs_.count(&variable) != 0) return Status::Ok();
   return InvalidArgument(
       "AveragedParameters: the optimizer of the steps so far keeps no average of '{}'; take them with a "
       "rule that does, such as with_ema(rule_of(AdamW{{lr}}), decay)",

@@ -22,6 +22,22 @@ StatusOr<int64_t> Count(const nlohmann::json& object, const std::string& path, c
   return static_cast<int64_t>(found->get<uint64_t>());
 }
 
+// The strings of an object, by name; none if the key is missing.
+StatusOr<std::map<std::string, std::string>> Texts(const nlohmann::json& json,
+                                                   const std::string& path, const char* key) {
+  std::map<std::string, std::string> texts;
+  const auto found = json.find(key);
+  if (found == json.end()) return texts;
+  if (!found->is_object()) return DataLoss("{}: \"{}\": expected an object of strings", path, key);
+  for (const auto& [name, value] : found->items()) {
+    if (!value.is_string()) {
+      return DataLoss("{}: \"{}\", {}: expected a string", path, key, QuoteForMessage(name));
+    }
+    texts[name] = value.get<std::string>();
+  }
+  return texts;
+}
+
 }  // namespace
 
 std::string TrainStateAsJson(const TrainState& state) {
@@ -33,6 +49,7 @@ std::string TrainStateAsJson(const TrainState& state) {
   if (!state.skipped_steps.empty()) json["skipped_steps"] = state.skipped_steps;
   json["settings"] = state.settings;
   if (!state.arithmetic.empty()) json["arithmetic"] = state.arithmetic;
+  if (!state.notes.empty()) json["notes"] = state.notes;
   // Names and values of settings need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -46,8 +63,8 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
         "wrote it, or a newer one",
         path, version, kCheckpointFormatVersion);
   }
-  const std::set<std::string> known = {"format_version", "model",    "step",      "updates",
-                                       "skipped_steps",  "settings", "arithmetic"};
+  const std::set<std::string> known = {"format_version", "model",    "step",       "updates",
+                                       "skipped_steps",  "settings", "arithmetic", "notes"};
   for (const auto& [key, value] : json.items()) {
     if (known.count(key) == 0) {
       return DataLoss("{}: the key {} is not known", path, QuoteForMessage(key));
@@ -61,10 +78,11 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
     return DataLoss("{}: \"model\": expected a string", path);
   }
   state.model = model->get<std::string>();
-  const auto settings = json.find("settings");
-  if (settings == json.end() || !settings->is_object()) {
+  if (json.find("settings") == json.end()) {
     return DataLoss("{}: \"settings\": expected an object of strings", path);
   }
+  ZG_ASSIGN_OR_RETURN(state.settings, Texts(json, path, "settings"));
+  ZG_ASSIGN_OR_RETURN(state.notes, Texts(json, path, "notes"));
   const auto arithmetic = json.find("arithmetic");
   if (arithmetic != json.end()) {
     if (!arithmetic->is_string()) return DataLoss("{}: \"arithmetic\": expected a string", path);
@@ -78,12 +96,6 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
     for (const auto& [group, count] : skipped->items()) {
       ZG_ASSIGN_OR_RETURN(state.skipped_steps[group], Count(*skipped, path, group.c_str()));
     }
-  }
-  for (const auto& [name, value] : settings->items()) {
-    if (!value.is_string()) {
-      return DataLoss("{}: setting {}: expected a string", path, QuoteForMessage(name));
-    }
-    state.settings[name] = value.get<std::string>();
   }
   return state;
 }

@@ -23,6 +23,8 @@ struct TrainState {
   std::string arithmetic = {};
   // By name, the parameter groups that some steps did not update, and how many.
   std::map<std::string, int64_t> skipped_steps = {};
+  // What the program keeps with its checkpoints (Trainer::set_note).
+  std::map<std::string, std::string> notes = {};
 };
 
 std::string TrainStateAsJson(const TrainState& state);

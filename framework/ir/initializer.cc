@@ -7,6 +7,7 @@
 namespace zg {
 
 std::string Initializer::ToString() const {
+  if (zero_row >= 0) return fmt::format("{} zero_row({})", WithZeroRow(-1).ToString(), zero_row);
   const std::string scale_and_mean =
       mean == 0.0 ? fmt::format("{}", scale) : fmt::format("{},{}", scale, mean);
   switch (kind) {

@@ -2,6 +2,7 @@
 // name, element index); those of a file are read when the variable gets its memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ struct Initializer {
   std::vector<double> row = {};
   std::string path = {};
   std::string tensor = {};  // empty: the variable's own name
+  int64_t zero_row = -1;    // along dim 0: its elements are zeros all the same; -1: none
 
   static Initializer Zeros() { return {}; }
   static Initializer Ones() { return {Kind::kOnes}; }
@@ -59,10 +61,17 @@ struct Initializer {
     return initializer;
   }
 
+  // The same, but zeros in one row of dim 0, such as that of padding.
+  Initializer WithZeroRow(int64_t row) const {
+    Initializer initializer = *this;
+    initializer.zero_row = row;
+    return initializer;
+  }
+
   std::string ToString() const;  // "zeros", "normal(0.02)", "file("vectors.safetensors","table")"
   friend bool operator==(const Initializer& a, const Initializer& b) {
     return a.kind == b.kind && a.scale == b.scale && a.bound == b.bound && a.mean == b.mean &&
-           a.row == b.row && a.path == b.path && a.tensor == b.tensor;
+           a.row == b.row && a.path == b.path && a.tensor == b.tensor && a.zero_row == b.zero_row;
   }
 };
 

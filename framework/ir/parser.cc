@@ -80,7 +80,7 @@ StatusOr<Initializer> ParseRowInitializer(TextCursor* cursor) {
   return Initializer::Row(std::move(row));
 }
 
-StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
+StatusOr<Initializer> ParseKindOfInitializer(TextCursor* cursor) {
   const size_t position = cursor->position();
   ZG_ASSIGN_OR_RETURN(const std::string kind, cursor->Word("an initializer"));
   if (kind == "zeros") return Initializer::Zeros();
@@ -119,6 +119,15 @@ StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
     ZG_ASSIGN_OR_RETURN(initializer.mean, cursor->Number("a number"));
   }
   ZG_RETURN_IF_ERROR(cursor->Expect(")"));
+  return initializer;
+}
+
+StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
+  ZG_ASSIGN_OR_RETURN(Initializer initializer, ParseKindOfInitializer(cursor));
+  if (cursor->Consume("zero_row(")) {
+    ZG_ASSIGN_OR_RETURN(initializer.zero_row, cursor->Integer("a row"));
+    ZG_RETURN_IF_ERROR(cursor->Expect(")"));
+  }
   return initializer;
 }
 

@@ -1,5 +1,6 @@
 #include "framework/job/job.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -56,6 +57,7 @@ struct Job::Impl {
   bool is_started = false;
   int64_t resident_bytes_at_start = 0;
   bool is_virtual_rank = false;
+  std::string trained_graph;                   // that has the files of the flags; "": none
   const SaveSignals signals{/*saves=*/false};  // a SIGUSR1 before training is kept for it
 
   // One of the two provides the communicator.
@@ -381,6 +383,26 @@ std::vector<ResolvedFlag> Job::config() const {
     }
   }
   return config;
+}
+Status Job::claim_files(const std::string& graph, bool reports) {
+  const JobOptions& given = impl_->options;
+  std::vector<std::string> flags;
+  const auto add = [&](const char* flag, const std::string& path) {
+    if (!path.empty()) flags.push_back(fmt::format("{} {}", flag, path));
+  };
+  add("--save", given.save);
+  add("--metrics", given.metrics);
+  add("--trace", given.trace);
+  if (reports) add("--report", given.report);
+  if (flags.empty()) return Status::Ok();
+  if (impl_->trained_graph.empty()) {
+    impl_->trained_graph = graph;
+    return Status::Ok();
+  }
+  return FailedPrecondition(
+      "graph {}: got {}, which belong to the first training of this job, of graph {}; leave them out, "
+      "or train this one in a job of its own",
+      graph, fmt::join(flags, ", "), impl_->trained_graph);
 }
 void Job::check_on_all_ranks(const Status& mine) { impl_->CheckOnAllRanks(mine); }
 

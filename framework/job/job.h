@@ -73,6 +73,10 @@ class Job {
     return std::move(mine).value();
   }
 
+  // Takes the files that the job's flags name for the training of this graph to write: the directory of
+  // checkpoints, ..., and the report if it `reports`. Error: another training of the job has them.
+  Status claim_files(const std::string& graph, bool reports);
+
   // Ends the job on all ranks with an error. Any rank may call it at any time.
   [[noreturn]] void fail(const Status& status);
 

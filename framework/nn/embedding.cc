@@ -13,7 +13,8 @@ namespace zg::nn {
 Embedding::Embedding(const Module* parent, const std::string& name, int64_t rows, int64_t channels,
                      const EmbeddingOptions& options)
     : Module(parent, name),
-      weight(this, "weight", {rows, channels}, Initializer::Normal(options.std)),
+      weight(this, "weight", {rows, channels},
+             Initializer::Normal(options.std).WithZeroRow(options.padding_idx.value_or(-1))),
       padding_idx_(options.padding_idx) {}
 
 namespace {
@@ -33,13 +34,14 @@ Var Embedding::forward(Var ids) {
   const Var rows = embedding(ids, weight);
   if (!padding_idx_) return rows;
   if (const Status fits = CheckPadding(weight, *padding_idx_); !fits.ok()) return fail(fits);
-  return masked_fill(rows, unsqueeze(IsPadding(ids, *padding_idx_), -1), 0.0);
+  return where(unsqueeze(IsPadding(ids, *padding_idx_), -1), stop_gradient(rows), rows);
 }
 
 EmbeddingBag::EmbeddingBag(const Module* parent, const std::string& name, int64_t rows,
                            int64_t channels, BagMode mode, const EmbeddingOptions& options)
     : Module(parent, name),
-      weight(this, "weight", {rows, channels}, Initializer::Normal(options.std)),
+      weight(this, "weight", {rows, channels},
+             Initializer::Normal(options.std).WithZeroRow(options.padding_idx.value_or(-1))),
       mode_(mode),
       padding_idx_(options.padding_idx) {}
 

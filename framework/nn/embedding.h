@@ -16,7 +16,7 @@ struct EmbeddingOptions {
   EmbeddingOptions(double std = 1.0) : std(std) {}  // NOLINT: what most set
 
   double std;  // standard deviation of the initial values
-  // This id gives zeros, whatever the table holds, and its row gets no gradient.
+  // The row of this id begins with zeros and gets no gradient from here, as in PyTorch.
   std::optional<int64_t> padding_idx;
 };
 

@@ -30,7 +30,8 @@ std::vector<Var> gradients(Var y, const std::vector<Var>& sources);
 //       });
 // Other values that `backward` reads are kept from forward. Second derivatives are those of the ops
 // of both functions. Errors: `forward` reads a parameter that is not an input, and would get no
-// gradient; another number or shape of gradients. In eager mode `backward` runs one additional
+// gradient; another number or shape of gradients. In f16 gradients are those of the scaled loss, so that
+// `backward` must be linear in dy there: a clamp of it would cut them. In eager mode `backward` runs one additional
 // time, whose result is unused.
 using GradientInputs = std::vector<Var>;
 Var custom_gradient(const GradientInputs& inputs,

@@ -274,6 +274,7 @@ StatusOr<TensorType> Graph::result_type(std::string_view eval, std::string_view 
 
 Status Graph::check() const {
   ZG_RETURN_IF_ERROR(status_);
+  ZG_RETURN_IF_ERROR(variables_.CheckUnchanged().WithContext("graph " + name()));
   if (optimizer_.has_value() || !evals_.empty()) return Status::Ok();
   return InvalidArgument("graph {}: neither train() nor eval() was called", name());
 }

@@ -370,8 +370,7 @@ Outputs weighted_mean(Var terms, Var weights) {
   // no other scale.
   const Var loss = OfEqualShapes(
       "weighted_mean", terms, weights, [&] { return mean(terms * weights); }, "the weights");
-  if (loss.empty()) return loss;
-  return {{"loss", loss}, {"loss_weight", mean(weights)}};
+  return {{"loss", loss}, {"loss_weight", loss.empty() ? loss : mean(weights)}};
 }
 
 }  // namespace zg

@@ -12,6 +12,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/nn/var.h"
@@ -27,6 +28,13 @@ class Outputs {
  public:
   Outputs(Var result) : items_({{"result", result}}) {}  // NOLINT: implicit, so that a Var will do
   Outputs(std::initializer_list<NamedVar> items) : items_(items) {}
+
+  // Further results beside those that a function such as weighted_mean returns:
+  //   return zg::weighted_mean(losses, weights).with("logits", logits);
+  Outputs with(const std::string& name, Var var) && {
+    items_.push_back({name, var});
+    return std::move(*this);
+  }
 
   const std::vector<NamedVar>& items() const { return items_; }
 

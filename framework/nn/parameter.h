@@ -30,12 +30,18 @@ class Parameter : public Variable {
       : Variable(module, name, std::move(shape), initializer, Role::kParameter) {}
 
   // Excludes the parameter from training: no gradient, no optimizer state. Files of weights and
-  // checkpoints hold it like any other. Must be called before its first use in a graph.
-  void freeze() { is_trainable_ = false; }
+  // checkpoints hold it like any other. Like the two functions below it holds for graphs that use the
+  // parameter from then on; it is an error of compiling a graph that has used it before.
+  void freeze() {
+    if (is_trainable_) Changed("was frozen; freeze it before, or call Graph::freeze");
+    is_trainable_ = false;
+  }
 
-  // Replaces the initializer that it was constructed with. Must also be called before its first
-  // use.
-  void set_initializer(const Initializer& initializer) { initializer_ = initializer; }
+  // Replaces the initializer that it was constructed with.
+  void set_initializer(const Initializer& initializer) {
+    if (!(initializer == initializer_)) Changed("got another initializer; set it before");
+    initializer_ = initializer;
+  }
 
   // Functions that read the parameter get function(p) instead, of the same shape, where p is its own
   // value, which training changes and files hold (torch.nn.utils.parametrize):
@@ -43,9 +49,12 @@ class Parameter : public Variable {
   //   weight.reads_as([](Var p) {                                   // of 8 bits, as if that were smooth
   //     return p + stop_gradient(clamp(round(p * 64.0), -128, 127) / 64.0 - p);
   //   });
-  // Called once in each train and eval function that reads the parameter. Must be set before its first
-  // use; a second call replaces the first. weight_norm and spectral_norm (nn/weight_norm.h) use it.
-  void reads_as(std::function<Var(Var)> function) { reads_as_ = std::move(function); }
+  // Called once in each train and eval function that reads the parameter. A second call replaces the
+  // first. weight_norm and spectral_norm (nn/weight_norm.h) use it.
+  void reads_as(std::function<Var(Var)> function) {
+    Changed("got a function to be read as; set it before");
+    reads_as_ = std::move(function);
+  }
 };
 
 }  // namespace nn

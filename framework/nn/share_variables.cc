@@ -19,7 +19,7 @@ struct Shared {
 class All {
  public:
   Status Add(const Traced& function) {
-    for (const auto& [id, value] : *function.variables) ids_[value] = id;
+    for (const auto& [id, value] : function.variables->values) ids_[value] = id;
     for (const ir::StoredTensor& tensor : function.graph->tensors()) {
       const int64_t id = ids_.at(tensor.storage);
       const auto [place, is_new] = places_.emplace(tensor.name, variables_.size());
@@ -45,7 +45,7 @@ class All {
 Status AddMissing(const std::vector<Shared>& all, const Traced& function) {
   ir::Builder builder(function.graph, function.graph->section(ir::SectionKind::kVariables));
   for (const Shared& shared : all) {
-    ir::Value*& value = (*function.variables)[shared.id];
+    ir::Value*& value = function.variables->values[shared.id];
     if (value != nullptr) continue;
     const ir::StoredTensor& tensor = shared.tensor;
     builder.set_scope(tensor.storage->producer->scope);

@@ -37,6 +37,13 @@ Status CheckName(std::string_view what, std::string_view name) {
                          what, name);
 }
 
+Status Trace::Variables::CheckUnchanged() const {
+  for (const std::shared_ptr<LateChange>& change : late_changes) {
+    if (!change->empty()) return FailedPrecondition("after it was used, {}", *change);
+  }
+  return Status::Ok();
+}
+
 Trace::Trace(ir::Graph* graph, ir::Section* section, Variables* variables, NodeRunner* runner)
     : builder_(graph, section),
       runner_(runner),
@@ -184,7 +191,7 @@ Var Trace::ReadAs(const Variable& variable) {
 
 Var Trace::ReadOwn(const Variable& variable) {
   if (!status().ok()) return Var();
-  ir::Value*& value = (*variables_)[variable.id()];
+  ir::Value*& value = variables_->values[variable.id()];
   if (value != nullptr) return WeightsOf(value, variable);
   const std::string scope = builder_.scope();
   builder_.set_scope(variable.module_path());
@@ -195,6 +202,7 @@ Var Trace::ReadOwn(const Variable& variable) {
   if (runner_ != nullptr && !status().ok()) runner_->Fail(status());
   if (value == nullptr) return Var();
   TakeName(builder_.graph(), value, variable.path());
+  variable.readers_.push_back(variables_->late_changes.emplace_back(new LateChange));
   if (runner_ != nullptr) {
     if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
   }

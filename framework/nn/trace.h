@@ -48,8 +48,13 @@ void TakeName(ir::Graph& graph, ir::Value* value, const std::string& name);
 
 class Trace {
  public:
-  // The `variable` node of each parameter and buffer used so far in the graph, by Variable::id().
-  using Variables = std::unordered_map<int64_t, ir::Value*>;
+  // The parameters and buffers that the graph has used so far.
+  struct Variables {
+    std::unordered_map<int64_t, ir::Value*> values;  // their `variable` nodes, by Variable::id()
+    std::vector<std::shared_ptr<std::string>> late_changes;  // LateChange
+    // Error: one of them has changed since.
+    Status CheckUnchanged() const;
+  };
 
   // Is the thread's current trace until its destruction.
   Trace(ir::Graph* graph, ir::Section* section, Variables* variables, NodeRunner* runner = nullptr);

@@ -32,6 +32,13 @@ Variable::~Variable() {
   if (tree_ != nullptr) tree_->Remove(this);
 }
 
+void Variable::Changed(const char* what) {
+  for (const std::weak_ptr<LateChange>& reader : readers_) {
+    const std::shared_ptr<LateChange> change = reader.lock();
+    if (change != nullptr && change->empty()) *change = fmt::format("'{}' {}", path_, what);
+  }
+}
+
 Variable::operator Var() const {
   return Trace::Of(fmt::format("{} '{}'", EnumName(role_), path_)).Read(*this);
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/ir/initializer.h"
 #include "framework/ir/role.h"
@@ -17,6 +18,10 @@
 namespace zg::nn {
 
 class Module;
+
+// What was changed of a variable after a graph had read it, which that graph does not see: "'w' was
+// frozen". Empty: nothing.
+using LateChange = std::string;
 
 class Variable {
  public:
@@ -46,6 +51,9 @@ class Variable {
            Role role);
   ~Variable();
 
+  // Must be called when the variable changes as `what` says.
+  void Changed(const char* what);
+
   Initializer initializer_;
   bool is_trainable_ = true;
   std::function<Var(Var)> reads_as_;  // empty: as itself
@@ -59,6 +67,8 @@ class Variable {
   Shape shape_;
   Role role_;
   int64_t id_;
+  // Of the graphs and eager sessions that have read it.
+  mutable std::vector<std::weak_ptr<LateChange>> readers_;
 };
 
 }  // namespace zg::nn

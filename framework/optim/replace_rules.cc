@@ -1,7 +1,11 @@
 #include "framework/optim/replace_rules.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string>
+
+#include "framework/ir/attribute.h"
 
 namespace zg::optim {
 namespace {
@@ -22,6 +26,18 @@ bool HasSameStates(const UpdateRule& a, const UpdateRule& b) {
          std::equal(a.states.begin(), a.states.end(), b.states.begin(), b.states.end(), same);
 }
 
+// The op and its hyperparameters, without traced programs.
+std::string Summary(const UpdateRule& rule) {
+  std::string text = rule.op;
+  for (const auto& [name, value] : rule.attributes.items()) {
+    if (name == "program" || name == "eval_program" || name == "results") continue;
+    text += fmt::format(" {}={}", name, ir::ToString(value));
+  }
+  std::vector<std::string> states;
+  for (const State& state : rule.states) states.push_back(state.name);
+  return fmt::format("{} (states: {})", text, fmt::join(states, ", "));
+}
+
 Status CheckSameStates(const UpdateRule& before, const UpdateRule& after) {
   const std::vector<const UpdateRule*> then = VariantsOf(before);
   const std::vector<const UpdateRule*> now = VariantsOf(after);
@@ -32,7 +48,7 @@ Status CheckSameStates(const UpdateRule& before, const UpdateRule& after) {
   return InvalidArgument(
       "got {}, expected other hyperparameters of {}, with the same states; parameters get another "
       "optimizer by add_parameter_group()",
-      ToString(after), ToString(before));
+      Summary(after), Summary(before));
 }
 
 int64_t GroupOf(const ir::Node& update) {

@@ -1,6 +1,9 @@
 // NodeAnomalies: the check around every node for detect_anomaly. The first infinity or NaN that a
 // node computes is an error that says where it is and whether the node's inputs already had one.
 //
+// An infinity is no anomaly of a node that is asked for one, such as a mask's fill of -INFINITY, nor of
+// forward, backward and eval nodes that get one from such a node.
+//
 // With a loss scaler (f16) overflow in backward is expected: then only forward, eval and the update
 // nodes are checked.
 #pragma once
@@ -28,6 +31,7 @@ class NodeAnomalies {
   const ir::Graph& graph_;
   const ir::Node& node_;
   bool is_checked_;
+  bool may_be_infinite_;
   std::string inputs_;  // the description of the inputs for the error
 };
 

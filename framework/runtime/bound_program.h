@@ -63,6 +63,7 @@ struct InputSlot {
   int64_t bytes = 0;
   bool is_same_on_all_ranks = false;  // placement B
   const void* data = nullptr;         // null: not set
+  std::vector<std::byte> copy = {};   // of data that is not kept valid
 };
 
 // An output of training, on the host.

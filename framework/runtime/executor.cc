@@ -73,6 +73,15 @@ int64_t NumTransfersPerStep(const ir::Graph& graph) {
   return count;
 }
 
+Status CheckConditions(const InputSlot& slot, const void* data) {
+  const auto* const values = static_cast<const uint8_t*>(data);
+  const uint8_t* const end = values + slot.bytes;
+  const uint8_t* const bad = std::find_if(values, end, [](uint8_t value) { return value > 1; });
+  if (bad == end) return Status::Ok();
+  return InvalidArgument("input \"{}\": got {} at element {}, expected conditions of 0 or 1",
+                         slot.name, *bad, bad - values);
+}
+
 }  // namespace
 
 Executor::Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options)
@@ -90,6 +99,7 @@ Executor::~Executor() {
   std::vector<const Executor*>& guests = owner_->guests_;
   guests.erase(std::remove(guests.begin(), guests.end(), this), guests.end());
   if (owner_->last_stepped_ == this) owner_->last_stepped_ = owner_;
+  if (owner_ == this && is_in_arena_) communicator_->arena().set_is_used(false);
 }
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
@@ -157,6 +167,12 @@ void Executor::set_changed() {
 
 StatusOr<std::byte*> Executor::AllocateArena() {
   if (owner_ != this) return communicator_->arena().data();
+  if (communicator_->arena().is_used()) {
+    return FailedPrecondition(
+        "graph {}: the arena of its communicator holds the program of another executor; give it a "
+        "Communicator::Duplicate()",
+        graph_->name());
+  }
   const int workspace = plan_.communicator_workspace;
   StatusOr<std::byte*> arena = communicator_->arena().Allocate(
       plan_.arena_bytes, workspace < 0 ? 0 : plan_.buffers[workspace].offset);
@@ -165,11 +181,13 @@ StatusOr<std::byte*> Executor::AllocateArena() {
                   fmt::format("{}\n  each rank: {}, together at most {}", arena.status().message(),
                               CategorySizes(plan_), FormatBytes(plan_.arena_bytes)));
   }
+  is_in_arena_ = arena.ok();
+  communicator_->arena().set_is_used(is_in_arena_);
   return arena;
 }
 
 Status Executor::SetInput(std::string_view eval, std::string_view name, DType dtype,
-                          const void* data, int64_t bytes) {
+                          const void* data, int64_t bytes, bool is_copied) {
   for (InputSlot& slot : program_.inputs) {
     if (slot.eval != eval || slot.name != name) continue;
     if (slot.type.dtype != dtype) {
@@ -179,11 +197,21 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, DType dt
     if (slot.bytes != bytes) {
       const bool may_vary = !options_.variant.is_only() && eval.empty();
       return InvalidArgument(
-          "input \"{}\": got {} bytes, expected {}{}", name, bytes, slot.bytes,
+          "input \"{}\": got {} elements, expected {}, those of {} on this rank{}", name,
+          bytes / SizeOf(dtype), slot.bytes / SizeOf(dtype), slot.type.ToString(),
           may_vary ? fmt::format(" {} ({})", options_.variant.Where(),
                                  options_.variant.phase.empty() ? "Trainer::set_size"
                                                                 : "Trainer::set_phase")
                    : "");
+    }
+    if (slot.data != nullptr) {
+      return InvalidArgument("input \"{}\": it is given twice; give each input once", name);
+    }
+    if (dtype == DType::kBool) ZG_RETURN_IF_ERROR(CheckConditions(slot, data));
+    if (is_copied) {
+      const auto* const begin = static_cast<const std::byte*>(data);
+      slot.copy.assign(begin, begin + bytes);
+      data = slot.copy.data();
     }
     static const char kNoBytes = 0;  // an empty vector's data may be null, which would mean "not
                                      // set"
@@ -231,6 +259,8 @@ Status Executor::ActivateNodesOf(const StepGroups& groups) {
 
 Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed,
                          const StepGroups& groups) {
+  const Communicator::Call call(*communicator_);
+  ZG_RETURN_IF_ERROR(call.status());
   StepContext context;
   context.seed = options_.seed;
   context.step = step;
@@ -327,6 +357,8 @@ Status Executor::RunEval(std::string_view eval) {
   const auto list = program_.evals.find(eval);
   if (list == program_.evals.end())
     return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
+  const Communicator::Call call(*communicator_);
+  ZG_RETURN_IF_ERROR(call.status());
   const Status status = RunEvalList(eval, list->second);
   ForgetInputs(eval);
   return status;

@@ -80,10 +80,13 @@ class Executor {
   ~Executor();
 
   // Sets the input for the next micro-batch or eval, and not for those after it: this rank's part,
-  // contiguous. The data must stay valid until then. `eval` names an eval section; "" is training.
-  // Errors: no such input; another dtype or number of bytes.
+  // contiguous. The data must stay valid until then, unless it `is_copied`. `eval` names an eval section;
+  // "" is training. Errors: no such input; another dtype or number of bytes; an input that is set; a
+  // condition that is neither 0 nor 1.
   Status SetInput(std::string_view eval, std::string_view name, DType dtype, const void* data,
-                  int64_t bytes);
+                  int64_t bytes, bool is_copied = false);
+  // As if none of them had been set.
+  void ForgetInputs(std::string_view eval);
 
   // Which groups of parameters (optim/update_rules.h) a step updates.
   struct StepGroups {
@@ -180,10 +183,9 @@ class Executor {
   mutable std::optional<TrafficCounters> before_steps_;
   Status RunMicroBatch(const StepContext& context, const Feed& feed);
   Status RunEvalList(std::string_view eval, InstructionList& list);
-  void ForgetInputs(std::string_view eval);
-
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
   Executor* owner_ = this;                      // of the arena
+  bool is_in_arena_ = false;                    // as its owner
   std::vector<const Executor*> guests_;         // others in this one's arena
   const Executor* last_stepped_ = this;         // of the owner and its guests; used by the owner
 };

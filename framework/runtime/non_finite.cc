@@ -8,18 +8,31 @@
 #include "framework/tensor/half.h"
 
 namespace zg {
+namespace {
 
-std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, int64_t num_elements) {
+template <typename Matches>
+std::optional<int64_t> FirstElement(DType dtype, const void* data, int64_t num_elements,
+                                    const Matches& matches) {
   if (!IsFloat(dtype)) return std::nullopt;
   int64_t index = num_elements;
   WithFloatType(dtype, [&](auto zero) {
     const auto* const values = static_cast<const decltype(zero)*>(data);
     index = std::find_if(values, values + num_elements,
-                         [](auto value) { return !std::isfinite(ToF32(value)); }) -
+                         [&](auto value) { return matches(ToF32(value)); }) -
             values;
   });
   if (index == num_elements) return std::nullopt;
   return index;
+}
+
+}  // namespace
+
+std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, int64_t num_elements) {
+  return FirstElement(dtype, data, num_elements, [](float x) { return !std::isfinite(x); });
+}
+
+std::optional<int64_t> FirstNan(DType dtype, const void* data, int64_t num_elements) {
+  return FirstElement(dtype, data, num_elements, [](float x) { return std::isnan(x); });
 }
 
 std::string ElementText(DType dtype, const void* data, int64_t index) {

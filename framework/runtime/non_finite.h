@@ -12,6 +12,8 @@ namespace zg {
 // The index of the first element that is infinite or NaN; none for integers.
 std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, int64_t num_elements);
 
+std::optional<int64_t> FirstNan(DType dtype, const void* data, int64_t num_elements);  // likewise
+
 // A floating-point element as text: "nan", "inf", "-inf" or its digits.
 std::string ElementText(DType dtype, const void* data, int64_t index);
 

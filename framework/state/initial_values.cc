@@ -70,6 +70,13 @@ StatusOr<InitialValues> InitialValues::Of(const Initializer& initializer, const 
                              name, size, shape.ToString());
     }
   }
+  if (initializer.zero_row >= 0) {
+    if (shape.num_dims() == 0 || initializer.zero_row >= shape.dim(0)) {
+      return InvalidArgument("initial values of '{}': got zeros in row {}, expected a row of {}",
+                             name, initializer.zero_row, shape.ToString());
+    }
+    values.row_size_ = shape.num_elements() / shape.dim(0);
+  }
   if (initializer.kind == Initializer::Kind::kOrthogonal && shape.num_elements() > 0) {
     const int64_t rows = shape.num_dims() == 0 ? 1 : shape.dim(0);
     values.whole_ = OrthogonalMatrix(key, rows, shape.num_elements() / rows, initializer.scale);
@@ -94,6 +101,14 @@ Status InitialValues::OpenFile(const std::string& name, const Shape& shape) {
 }
 
 void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
+  FillAllRows(begin, end, data);
+  if (initializer_.zero_row < 0) return;
+  const int64_t row_begin = std::max(begin, initializer_.zero_row * row_size_);
+  const int64_t row_end = std::min(end, (initializer_.zero_row + 1) * row_size_);
+  if (row_begin < row_end) std::fill(data + row_begin - begin, data + row_end - begin, 0.0f);
+}
+
+void InitialValues::FillAllRows(int64_t begin, int64_t end, float* data) const {
   const auto scale = static_cast<float>(initializer_.scale);
   const auto mean = static_cast<float>(initializer_.mean);
   switch (initializer_.kind) {

@@ -29,10 +29,12 @@ class InitialValues {
   InitialValues(const Initializer& initializer, RandomKey key)
       : initializer_(initializer), key_(key) {}
 
+  void FillAllRows(int64_t begin, int64_t end, float* data) const;
   Status OpenFile(const std::string& name, const Shape& shape);
 
   Initializer initializer_;
   RandomKey key_;
+  int64_t row_size_ = 0;      // of a row of zeros
   std::vector<float> whole_;  // for initializers whose elements depend on each other
   std::optional<SafetensorsFile> file_;
   const SafetensorsEntry* in_file_ = nullptr;

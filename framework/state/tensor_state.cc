@@ -73,13 +73,15 @@ Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t
 }
 
 // The problem with the file's tensor of that name; empty if there is none.
-std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* entry) {
-  if (entry == nullptr) return fmt::format("'{}' is missing", tensor.name);
+std::string Mismatch(const ir::StoredTensor& tensor, const std::string& name,
+                     const SafetensorsEntry* entry) {
+  const std::string of = name == tensor.name ? "" : fmt::format(" (of '{}')", tensor.name);
+  if (entry == nullptr) return fmt::format("'{}'{} is missing", name, of);
   if (IsFloatValue(entry->dtype) && entry->shape == tensor.type.shape.dims()) return "";
   std::string dtype(SafetensorsDTypeName(entry->dtype));
   std::transform(dtype.begin(), dtype.end(), dtype.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return fmt::format("'{}': got {}{}, expected {}", tensor.name, dtype,
+  return fmt::format("'{}'{}: got {}{}, expected {}", name, of, dtype,
                      Shape(entry->shape).ToString(), tensor.type.ToString());
 }
 
@@ -171,45 +173,59 @@ Status ReadLocalValues(const Executor& executor, const ir::StoredTensor& tensor,
       });
 }
 
+// The first problems of each kind, a line each.
+std::string ProblemsText(const std::vector<std::string>& of_model,
+                         const std::vector<std::string>& of_file) {
+  constexpr size_t kShown = 8;
+  const size_t from_file = std::min(of_file.size(), kShown - std::min(of_model.size(), kShown / 2));
+  const size_t from_model = std::min(of_model.size(), kShown - from_file);
+  std::string text;
+  for (size_t i = 0; i < from_model; ++i) text += "\n  " + of_model[i];
+  for (size_t i = 0; i < from_file; ++i) text += "\n  " + of_file[i];
+  const size_t left = of_model.size() + of_file.size() - from_model - from_file;
+  if (left > 0) text += fmt::format("\n  and {} more", left);
+  return text;
+}
+
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
-                   const std::vector<ScopePattern>& may_lack) {
-  std::vector<std::string> problems;
-  bool has_others = false;  // tensors that the model lacks
+                   const std::vector<ScopePattern>& may_lack, const NameInFile& name_in_file) {
+  std::vector<std::string> of_model;  // problems with its tensors
+  std::map<std::string, const TensorInFile*> of_tensor;
   std::set<std::string> known;
   for (const TensorRole role : roles) {
     for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
-      const auto found = tensors.find(tensor->name);
+      const std::string name = name_in_file ? name_in_file(tensor->name) : tensor->name;
+      const auto found = tensors.find(name);
       if (found == tensors.end() && MatchesAny(may_lack, tensor->name)) continue;
-      known.insert(tensor->name);
-      const std::string problem =
-          Mismatch(*tensor, found == tensors.end() ? nullptr : found->second.entry);
-      if (!problem.empty()) problems.push_back(problem);
+      known.insert(name);
+      const bool is_there = found != tensors.end();
+      of_tensor[tensor->name] = is_there ? &found->second : nullptr;
+      const std::string problem = Mismatch(*tensor, name, is_there ? found->second.entry : nullptr);
+      if (!problem.empty()) of_model.push_back(problem);
     }
   }
+  std::vector<std::string> of_file;  // tensors that the model lacks
+  const bool is_of_parameters = roles.size() == 1;
   for (const auto& [name, tensor] : tensors) {
-    if (known.count(name) == 0) {
-      has_others = true;
-      problems.push_back(fmt::format("'{}' is not a {} of the model", name,
-                                     roles.size() == 1 ? "parameter" : "parameter or state"));
+    if (known.count(name) != 0) continue;
+    of_file.push_back(fmt::format("'{}' is not a {} of the model", name,
+                                  is_of_parameters ? "parameter" : "parameter or state"));
+  }
+  if (!of_model.empty() || !of_file.empty()) {
+    std::string hint = "write the file from a model of this size";
+    if (is_of_parameters && !of_file.empty()) {
+      hint += of_model.empty() ? "" : ", map names (load_parameters, name_in_file)";
+      hint += ", or name what else it has (load_parameters, may_skip)";
     }
+    return InvalidArgument("{}: {} tensors do not fit the model:{}\n  hint: {}", path,
+                           of_model.size() + of_file.size(), ProblemsText(of_model, of_file), hint);
   }
-  if (!problems.empty()) {
-    constexpr size_t kShown = 8;
-    std::string text;
-    for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
-    if (problems.size() > kShown) text += fmt::format("\n  and {} more", problems.size() - kShown);
-    return InvalidArgument(
-        "{}: {} tensors do not fit the model:{}\n  hint: write the file from a model of this size{}",
-        path, problems.size(), text,
-        has_others && roles.size() == 1 ? ", or name what else it has (load_parameters, may_skip)"
-                                        : "");
-  }
-  for (const std::string& name : known) {
-    const TensorInFile& tensor = tensors.find(name)->second;
-    ZG_RETURN_IF_ERROR(SetElements(executor, name, 0, Shape(tensor.entry->shape).num_elements(),
+  for (const auto& [name, tensor] : of_tensor) {
+    const TensorInFile& in_file = *tensor;
+    ZG_RETURN_IF_ERROR(SetElements(executor, name, 0, Shape(in_file.entry->shape).num_elements(),
                                    [&](int64_t begin, int64_t end, float* values) {
-                                     ReadElements(tensor, begin, end, values);
+                                     ReadElements(in_file, begin, end, values);
                                    }));
   }
   return Status::Ok();
@@ -224,14 +240,14 @@ bool IsBatchCount(const std::string& name) {
 
 Status LoadParameters(Executor& executor, const std::string& path,
                       const std::vector<ScopePattern>& may_lack,
-                      const std::vector<ScopePattern>& may_skip) {
+                      const std::vector<ScopePattern>& may_skip, const NameInFile& name_in_file) {
   ZG_ASSIGN_OR_RETURN(const Weights weights, Weights::Open(path));
   TensorsInFile tensors;
   for (const auto& [name, tensor] : weights.tensors()) {
     if (tensor.is_optimizer_state || IsBatchCount(name) || MatchesAny(may_skip, name)) continue;
     tensors[name] = {tensor.entry, tensor.data, /*is_mapped=*/true};
   }
-  return LoadTensors(executor, path, {TensorRole::kParameter}, tensors, may_lack);
+  return LoadTensors(executor, path, {TensorRole::kParameter}, tensors, may_lack, name_in_file);
 }
 
 Status CheckFiniteTensors(const Executor& executor) {

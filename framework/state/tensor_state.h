@@ -15,6 +15,7 @@
 #include "framework/ir/graph.h"
 #include "framework/ir/scope_pattern.h"
 #include "framework/runtime/executor.h"
+#include "framework/state/name_in_file.h"
 
 namespace zg {
 
@@ -63,14 +64,16 @@ using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 // does not have.
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
-                   const std::vector<ScopePattern>& may_lack = {});
+                   const std::vector<ScopePattern>& may_lack = {},
+                   const NameInFile& name_in_file = nullptr);
 
 // Reads the parameters from files that Weights::Open takes, in F32, F16 or BF16, whose values f32
 // holds exactly; each rank reads only its part. Errors like LoadTensors. Tensors of the files that
 // `may_skip` names are not read, nor are those named num_batches_tracked.
 Status LoadParameters(Executor& executor, const std::string& path,
                       const std::vector<ScopePattern>& may_lack = {},
-                      const std::vector<ScopePattern>& may_skip = {});
+                      const std::vector<ScopePattern>& may_skip = {},
+                      const NameInFile& name_in_file = nullptr);
 
 // Checks that the stored tensors, parameters and state, are finite on this rank. The error names
 // the first that is not.

@@ -1,9 +1,10 @@
 // Generator: a model continues texts token by token. It uses eval programs, which share the
 // parameters with training at every stage and on any number of ranks, and keep the keys and values
 // of attention and the states of recurrences (framework/nn/decoding.h): "prefill" computes them for a
-// chunk of a text at once, "decode" computes the logits after one token. Before the first text "check"
-// computes those after three tokens at once, which must be the same: a model that looks along the tokens
-// in a way that decoding does not know is an error.
+// chunk of a text at once, "decode" computes the logits after one token. Before the first text, and that
+// after each change of the parameters, "check" computes those of two chunks and a token at once, which
+// must be the same: a model that looks along the tokens in a way that decoding does not know is an error,
+// unless it looks back further.
 //
 //   zg::Graph graph("gpt");
 //   graph.train(...);
@@ -100,10 +101,13 @@ class Generator {
   bool FillsChunk(const std::vector<int64_t>& text, int64_t begin) const;
   Status Run(Trainer& trainer, const std::string& program, const std::vector<int64_t>& tokens,
              int64_t start, const std::vector<NamedData>& inputs) const;
-  // Error unless "check", which computes a few tokens at once, and "decode" agree on the first tokens of
-  // the text. It leaves other caches behind.
+  // Error unless "check", which computes many tokens at once, agrees with the other programs on the
+  // tokens of the text. It leaves other caches behind.
   Status CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
                        const std::vector<NamedData>& inputs) const;
+  // Of one token, one after the other and together.
+  Status CompareLogits(int64_t token, const std::vector<float>& expected, const float* logits,
+                       double tolerance) const;
   // Computes the text from token `begin` on, and returns the logits after its last token.
   StatusOr<std::vector<float>> Compute(Trainer& trainer, const std::vector<int64_t>& text,
                                        const std::vector<NamedData>& inputs, int64_t begin) const;
@@ -116,7 +120,7 @@ class Generator {
   // (Executor::version) that they were computed with.
   std::vector<int64_t> cached_;
   int64_t version_ = 0;
-  bool is_checked_ = false;  // CheckTogether has passed
+  int64_t checked_version_ = -1;  // for which CheckTogether has passed
 };
 
 }  // namespace zg

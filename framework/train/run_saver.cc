@@ -63,6 +63,12 @@ StatusOr<bool> RunSaver::AfterStep(double step_ms) {
   return false;
 }
 
+Status RunSaver::AfterLastStep() {
+  if (options_.save.empty()) return Status::Ok();
+  if (saved_step_ == trainer_.steps_done()) return trainer_.finish_saving();
+  return SaveLast(/*is_asked_by_signal=*/false);
+}
+
 Status RunSaver::SaveLast(bool is_asked_by_signal) {
   FinishSave();
   ZG_RETURN_IF_ERROR(trainer_.save(options_.save, save_options_).WithContext("`save`"));
@@ -76,13 +82,15 @@ Status RunSaver::SaveLast(bool is_asked_by_signal) {
 void RunSaver::SaveNow() {
   const Status status = trainer_.save(options_.save, save_options_);
   if (!status.ok()) return Warn(status);
+  saved_step_ = trainer_.steps_done();
   if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(trainer_.steps_done())));
 }
 
 void RunSaver::StartSave() {
   if (const Status status = trainer_.start_saving(options_.save, save_options_); !status.ok()) {
-    Warn(status);
+    return Warn(status);
   }
+  saved_step_ = trainer_.steps_done();
 }
 
 void RunSaver::ContinueSave() {

@@ -29,6 +29,9 @@ class RunSaver {
   // checkpoint of this step is then on the disk.
   StatusOr<bool> AfterStep(double step_ms);
 
+  // Call it instead after the last step of a run that ends before the job's steps are taken.
+  Status AfterLastStep();
+
  private:
   Status SaveLast(bool is_asked_by_signal);
   void SaveNow();
@@ -47,6 +50,7 @@ class RunSaver {
   const SaveSignals signals_;
   SignalAgreement agreement_;
   bool tells_when_saved_ = false;  // the save in progress was requested by a signal
+  int64_t saved_step_ = -1;        // the last one whose save began
 };
 
 }  // namespace zg

@@ -5,8 +5,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "framework/base/catch_exceptions.h"
 #include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
 #include "framework/kernels/device_kernels.h"
@@ -64,9 +66,17 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const Program& program) const {
 StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options) {
   const Stopwatch stopwatch;
+  const Communicator::Call call(communicator);
+  ZG_RETURN_IF_ERROR(call.status());
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(program)));
   trainer->options_ = options;
   trainer->communicator_ = &communicator;
+  if (communicator.arena().is_used()) {
+    StatusOr<std::unique_ptr<Communicator>> own = communicator.Duplicate();
+    if (!own.ok()) return own.status().WithContext("a trainer beside another one");
+    trainer->own_communicator_ = *std::move(own);
+    trainer->communicator_ = trainer->own_communicator_.get();
+  }
   trainer->kernels_ = options.kernels;
   if (options.measured_gemms != nullptr) {
     trainer->kernels_ = &options.measured_gemms->kernels();
@@ -170,6 +180,11 @@ const Program& Trainer::stepping_program() const {
   return program_;
 }
 
+std::optional<std::string> Trainer::note(const std::string& name) const {
+  const auto found = notes_.find(name);
+  return found == notes_.end() ? std::nullopt : std::optional<std::string>(found->second);
+}
+
 std::string Trainer::arithmetic() const {
   if (options_.measured_gemms == nullptr) return arithmetic_;
   return arithmetic_ + ", " + options_.measured_gemms->arithmetic();
@@ -182,10 +197,10 @@ Status Trainer::CheckFirstValues() {
 }
 
 Status Trainer::load_parameters(const std::string& path, const std::string& may_lack,
-                                const std::string& may_skip) {
+                                const std::string& may_skip, const NameInFile& name_in_file) {
   ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, OptionalScopePatterns(may_lack));
   ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> skipped, OptionalScopePatterns(may_skip));
-  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, lacking, skipped));
+  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, lacking, skipped, name_in_file));
   return CheckFirstValues();
 }
 
@@ -198,12 +213,20 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 
 StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                                  const std::string& names, const std::vector<bool>& is_named) {
+  if (!(lr_factor_ >= 0.0 && std::isfinite(lr_factor_))) {
+    return InvalidArgument(
+        "step {}: got a learning rate factor of {}, expected a finite number >= 0", step_ + 1,
+        lr_factor_);
+  }
   const std::vector<int64_t> skipped_before = skipped_;
   ++step_;
   stepped_ = stepping_;
   is_in_step_ = true;
+  const auto catching = [&](int64_t micro_batch) {
+    return CatchExceptions("feeding data", [&] { return feed(micro_batch); });
+  };
   const Status status =
-      stepped_->RunStep(step_, lr_factor_, feed, {names, NumberUpdates(is_named)});
+      stepped_->RunStep(step_, lr_factor_, catching, {names, NumberUpdates(is_named)});
   is_in_step_ = false;
   if (!status.ok()) {
     --step_;
@@ -231,23 +254,27 @@ int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_
 
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
-Status Trainer::FeedOne(const NamedData& item) {
-  return stepping_->SetInput("", item.name, item.dtype, item.data, item.bytes);
+Status Trainer::FeedOne(const NamedData& item, bool is_copied) {
+  return stepping_->SetInput("", item.name, item.dtype, item.data, item.bytes, is_copied);
 }
 
 Status Trainer::feed(std::initializer_list<NamedData> data) {
-  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item));
+  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item, /*is_copied=*/true));
   return Status::Ok();
 }
 
 Status Trainer::feed(const std::vector<NamedData>& data) {
-  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item));
+  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item, /*is_copied=*/true));
   return Status::Ok();
 }
 
 Status Trainer::eval(std::string_view name, const std::vector<NamedData>& data) {
-  for (const NamedData& item : data)
-    ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.dtype, item.data, item.bytes));
+  for (const NamedData& item : data) {
+    const Status set = executor_->SetInput(name, item.name, item.dtype, item.data, item.bytes);
+    if (set.ok()) continue;
+    executor_->ForgetInputs(name);
+    return set;
+  }
   return executor_->RunEval(name);
 }
 

@@ -26,6 +26,7 @@
 #include "framework/nn/graph.h"
 #include "framework/passes/program.h"
 #include "framework/runtime/executor.h"
+#include "framework/state/name_in_file.h"
 #include "framework/state/save_memory.h"
 #include "framework/state/save_options.h"
 #include "framework/state/tensor_state.h"
@@ -95,6 +96,9 @@ class Trainer {
   ~Trainer();
 
   // Errors: a program for another number of ranks, ranks whose programs differ, too little memory.
+  // The communicator must outlive the trainer. A trainer that is made while another one of the same
+  // communicator exists gets a duplicate of it, so that several can take steps in turns, in the same
+  // order on every rank. All of them are used by one thread.
   static StatusOr<std::unique_ptr<Trainer>> create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options);
 
@@ -104,13 +108,23 @@ class Trainer {
   // read; all tensors that are missing, unknown or of another shape. The file may lack the
   // parameters that the patterns `may_lack` name: these keep their values. Tensors that `may_skip`
   // names are not read, such as the classifier of a pretrained model, nor are PyTorch's counts of
-  // batches (num_batches_tracked).
+  // batches (num_batches_tracked). `name_in_file` says how the file names the parameters, if not as the
+  // model does; patterns of `may_lack` are of the model's names, those of `may_skip` of the file's.
   Status load_parameters(const std::string& path, const std::string& may_lack = "",
-                         const std::string& may_skip = "");
+                         const std::string& may_skip = "",
+                         const NameInFile& name_in_file = nullptr);
+  // Writes the parameters and buffers to a safetensors file in F32, by those names; kAveraged: those that
+  // averaged_parameters() returns. Rank 0 writes it, and holds all of them meanwhile. Every rank must
+  // call this. Errors, on every rank: a file that cannot be written; two parameters of one name; those of
+  // averaged_parameters().
+  enum class Weights { kTrained, kAveraged };
+  Status save_parameters(const std::string& path, const NameInFile& name_in_file = nullptr,
+                         Weights weights = Weights::kTrained);
 
   // Takes one step. Calls `feed` for each micro-batch of this rank, with its index among the
   // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches. A step
-  // that fails does not count.
+  // that fails does not count; if only some ranks fail, the others wait for them or fail as well, and the
+  // job must end. What `feed` throws is an error.
   StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
   // The same with the data of this rank's only micro-batch. Error: a step has several.
   StatusOr<float> step(const std::vector<NamedData>& data);
@@ -126,8 +140,8 @@ class Trainer {
   StatusOr<float> step_groups(const std::vector<std::string>& groups,
                               const std::vector<NamedData>& data);
   // Sets inputs of the training program for one micro-batch, from within `feed`: all of its inputs,
-  // each time. The data must stay valid until the next call of `feed`, or the end of the step.
-  Status feed(std::initializer_list<NamedData> data);  // allocates nothing
+  // each time. The data is copied.
+  Status feed(std::initializer_list<NamedData> data);  // allocates nothing after the first step
   Status feed(const std::vector<NamedData>& data);
   // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
   // the largest. It must be the same on every rank, or the next step is an error. Errors: no such size;
@@ -197,6 +211,10 @@ class Trainer {
   // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
   // order. Error: no such rank.
   StatusOr<NamedValues> consolidate_parameters(int to = 0);
+  // The same with the weights that eval programs read where the optimizer keeps such: averages
+  // (optim::with_ema). Rank `to` holds the optimizer's state meanwhile. Error, on every rank: no
+  // parameter has such.
+  StatusOr<NamedValues> averaged_parameters(int to = 0);
   // Distributes the parameters of rank `from`; the other ranks may pass nothing. Every rank must
   // call this, in the same order. Errors, on every rank: no such rank; all tensors that are
   // missing, unknown, not whole or of another shape. After an error nothing has changed. `may_lack` is
@@ -222,8 +240,9 @@ class Trainer {
   // Change between steps which parameters are trained, and how, like the functions of Graph; not
   // after step_groups. The program is compiled again, and every tensor that stays keeps its values.
   // Parameters that become frozen lose their optimizer state, and those that join begin with new
-  // state. Checkpoints record the changes, and resume() makes them again. Every rank must call these,
-  // with the same arguments. Errors, on every rank, after which nothing has changed: those of Graph;
+  // state. Checkpoints record the changes, and resume() makes them again. An asynchronous save that is in
+  // progress is waited for; finish_saving() still returns its error. Every rank must call these, with the
+  // same arguments. Errors, on every rank, after which nothing has changed: those of Graph;
   // nothing is left to train; arguments that differ; too little memory.
   Status freeze(const std::string& parameters);
   Status unfreeze(const std::string& parameters);
@@ -243,11 +262,17 @@ class Trainer {
   // resume() compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
   void set_setting(const std::string& name, std::string value);
 
+  // Texts that the program keeps with its checkpoints, such as its best validation loss so far: save()
+  // writes those of rank 0, and resume() sets them on every rank. None: nothing of that name.
+  void set_note(const std::string& name, std::string text) { notes_[name] = std::move(text); }
+  std::optional<std::string> note(const std::string& name) const;
+
   // What the bits depend on beside the program (kernels/device_kernels.h). Resuming a checkpoint with
   // another value gives a warning.
   std::string arithmetic() const;
 
-  // The learning rate of the next steps, relative to the optimizer's.
+  // The learning rate of the next steps, relative to the optimizer's: a finite number >= 0, or the next
+  // step is an error.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   double lr_factor() const { return lr_factor_; }
   int64_t steps_done() const { return step_; }
@@ -275,8 +300,9 @@ class Trainer {
   // The one that took the last step.
   Executor& step_executor() { return *stepped_; }
   const Program& program() const { return program_; }
-  const Program& stepping_program() const;         // of the size or phase of the next step
-  double create_ms() const { return create_ms_; }  // the time that create() took
+  const Program& stepping_program() const;                // of the size or phase of the next step
+  int64_t num_programs() const { return num_programs_; }  // so far, one more after each change
+  double create_ms() const { return create_ms_; }         // the time that create() took
 
  private:
   explicit Trainer(Program program);
@@ -288,7 +314,8 @@ class Trainer {
   Status SetVariant(const char* function, const Variant& variant);
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
-  Status FeedOne(const NamedData& item);
+  Status FeedOne(const NamedData& item, bool is_copied);
+  Status FeedAll(const std::vector<NamedData>& data);
   // Updates the groups that are named, whose names a message may say.
   StatusOr<float> RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                           const std::string& names, const std::vector<bool>& is_named);
@@ -299,6 +326,7 @@ class Trainer {
   Status set_skipped_steps(const std::map<std::string, int64_t>& skipped);
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
+  void AwaitSave();  // whose result finish_saving() or continue_saving() will return
   Status Change(const std::string& verb, const std::string& parameters,
                 const std::function<void(Graph& graph, int64_t after_updates)>& apply);
   Status CheckSameChange(const std::string& change, int64_t* num_updates) const;
@@ -314,6 +342,7 @@ class Trainer {
 
   Program program_;
   TrainerOptions options_;
+  std::unique_ptr<Communicator> own_communicator_;  // of a trainer beside others
   Communicator* communicator_ = nullptr;
   const KernelRegistry* kernels_ = nullptr;
   std::unique_ptr<Graph> graph_;  // the graph that the program was compiled from, with its changes
@@ -321,6 +350,7 @@ class Trainer {
   std::string changes_;                          // since create(), as in the settings
   std::map<std::string, std::string> settings_;  // as in TrainState
   std::string arithmetic_;                       // likewise
+  std::map<std::string, std::string> notes_;     // likewise
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // the directory that saving is prepared for
   std::unique_ptr<Executor> executor_;
@@ -331,7 +361,13 @@ class Trainer {
   bool is_in_step_ = false;
   SaveMemory save_memory_;                // for the copy of the save in progress
   std::unique_ptr<CheckpointSave> save_;  // the save in progress
+  struct EndedSave {
+    int64_t step = 0;
+    Status status;
+  };
+  std::optional<EndedSave> ended_save_;  // of AwaitSave
   bool has_grad_norm_ = false;
+  int64_t num_programs_ = 1;
   int64_t step_ = 0;
   std::vector<int64_t> skipped_;  // by group: the steps that did not update it
   double lr_factor_ = 1.0;

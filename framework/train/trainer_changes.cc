@@ -83,7 +83,6 @@ Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
 
 Status Trainer::Change(const std::string& verb, const std::string& parameters,
                        const std::function<void(Graph& graph, int64_t after_updates)>& apply) {
-  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
   if (!skipped_steps().empty()) {
     return FailedPrecondition(
         "{} '{}': after {} what is trained cannot change, as the groups' updates are not counted "
@@ -140,7 +139,6 @@ Status Trainer::set_optimizer(const optim::Optimizer& optimizer, const std::stri
   ZG_ASSIGN_OR_RETURN(const optim::UpdateRules after, changed->update_rules());
   ZG_ASSIGN_OR_RETURN(const bool is_replaced, ReplaceRules(before, after));
   if (!is_replaced) {
-    ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
     return Rebuild(std::move(changed), changes_);
   }
   for (const auto& [name, value] : after.Settings()) {
@@ -181,6 +179,7 @@ StatusOr<bool> Trainer::ReplaceRulesIn(const ir::Graph& graph, const optim::Upda
 }
 
 Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
+  AwaitSave();
   ZG_ASSIGN_OR_RETURN(Program program, compile_(*graph));
   ZG_ASSIGN_OR_RETURN(const TensorSnapshot snapshot, TensorSnapshot::Take(*executor_));
   ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, executor_->StepTraffic());
@@ -205,6 +204,7 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   if (!changes.empty()) settings_["changes"] = changes;
   changes_ = std::move(changes);
   graph_ = std::move(graph);
+  ++num_programs_;
   skipped_.resize(program_.group_names.size());
   if (save_memory_.data == nullptr) return Status::Ok();
   save_memory_ = SaveMemory();  // the slices differ

@@ -101,7 +101,8 @@ Status Trainer::NotSaved(const std::string& directory, int64_t step, const Statu
 std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
   WarnOfRoundedParameters(*executor_);
   const TrainState state = {
-      executor_->graph().name(), step_, num_updates(), settings_, arithmetic(), skipped_steps()};
+      executor_->graph().name(), step_, num_updates(), settings_, arithmetic(),
+      skipped_steps(),           notes_};
   return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
 }
 
@@ -122,9 +123,17 @@ Status Trainer::reserve_for_saving() {
 }
 
 Status Trainer::CheckNoneIsUnderWay() const {
-  if (save_ == nullptr) return Status::Ok();
-  return FailedPrecondition("the checkpoint of step {} is still being saved; call finish_saving",
-                            save_->step());
+  if (const std::optional<int64_t> step = saving_step(); step.has_value()) {
+    return FailedPrecondition("the checkpoint of step {} is still being saved; call finish_saving",
+                              *step);
+  }
+  return Status::Ok();
+}
+
+void Trainer::AwaitSave() {
+  if (save_ == nullptr) return;
+  ended_save_ = EndedSave{save_->step(), save_->Finish()};
+  save_.reset();
 }
 
 Status Trainer::start_saving(const std::string& directory, const SaveOptions& options) {
@@ -140,7 +149,10 @@ Status Trainer::start_saving(const std::string& directory, const SaveOptions& op
 }
 
 StatusOr<bool> Trainer::continue_saving() {
-  if (save_ == nullptr) return true;
+  if (save_ == nullptr) {
+    ZG_RETURN_IF_ERROR(finish_saving());
+    return true;
+  }
   const StatusOr<bool> has_ended = save_->Continue();
   const int64_t step = save_->step();
   if (!has_ended.ok() || *has_ended) save_.reset();
@@ -149,14 +161,13 @@ StatusOr<bool> Trainer::continue_saving() {
 }
 
 Status Trainer::finish_saving() {
-  if (save_ == nullptr) return Status::Ok();
-  const Status status = save_->Finish();
-  const int64_t step = save_->step();
-  save_.reset();
-  return NotSaved(save_directory_, step, status);
+  AwaitSave();
+  const std::optional<EndedSave> ended = std::exchange(ended_save_, std::nullopt);
+  return ended ? NotSaved(save_directory_, ended->step, ended->status) : Status::Ok();
 }
 
 std::optional<int64_t> Trainer::saving_step() const {
+  if (ended_save_) return ended_save_->step;
   if (save_ == nullptr) return std::nullopt;
   return save_->step();
 }
@@ -201,6 +212,7 @@ Status Trainer::resume(const std::string& path, const std::vector<optim::Paramet
       agree(LoadTensors(*executor_, checkpoint.directory(),
                         {TensorRole::kParameter, TensorRole::kOptimizerState}, tensors)));
   step_ = state.step;
+  notes_ = state.notes;
   ZG_RETURN_IF_ERROR(set_skipped_steps(state.skipped_steps));
   const bool is_other = !state.arithmetic.empty() && state.arithmetic != arithmetic();
   if (is_other && communicator.rank() == 0) {

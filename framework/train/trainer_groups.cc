@@ -72,13 +72,19 @@ StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
 
 StatusOr<float> Trainer::step(const std::vector<NamedData>& data) {
   ZG_RETURN_IF_ERROR(CheckOneMicroBatch("step"));
-  return step([&](int64_t) { return feed(data); });
+  return step([&](int64_t) { return FeedAll(data); });
 }
 
 StatusOr<float> Trainer::step_groups(const std::vector<std::string>& groups,
                                      const std::vector<NamedData>& data) {
   ZG_RETURN_IF_ERROR(CheckOneMicroBatch("step_groups"));
-  return step_groups(groups, [&](int64_t) { return feed(data); });
+  return step_groups(groups, [&](int64_t) { return FeedAll(data); });
+}
+
+// Data that stays valid during the step.
+Status Trainer::FeedAll(const std::vector<NamedData>& data) {
+  for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item, /*is_copied=*/false));
+  return Status::Ok();
 }
 
 Status Trainer::CheckOneMicroBatch(const char* function) const {

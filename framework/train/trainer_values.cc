@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "framework/io/safetensors_writer.h"
+#include "framework/ir/op_registry.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/train/trainer.h"
 
 namespace zg {
 namespace {
+
+constexpr char kEvalProgram[] = "eval_program";
 
 // The steps that the state has seen: their number, then a line for each group that some have skipped.
 std::string StepsText(const OptimizerState& state) {
@@ -19,7 +26,66 @@ std::string StepsText(const OptimizerState& state) {
   return text;
 }
 
+// The update rule of a parameter that has weights for evaluation; null: it has none.
+const optim::UpdateRule* AveragingRuleOf(const optim::UpdateRules& rules, const std::string& name,
+                                         const Shape& shape) {
+  const optim::UpdateRule& rule = rules.RuleOf(rules.GroupOf(name)).For(shape);
+  const bool averages =
+      rule.attributes.Has(kEvalProgram) && !rule.attributes.String(kEvalProgram).empty();
+  return averages ? &rule : nullptr;
+}
+
+// What the eval program of the rule makes of a parameter and its states, on the host.
+Status Average(const optim::UpdateRule& rule, const std::string& name, const NamedValues& states,
+               TensorValues* parameter) {
+  std::vector<const void*> inputs = {parameter->values.data()};
+  const TensorType type = {DType::kF32, parameter->shape};
+  KernelSpec spec{{ir::OpRegistry::Global().Find("fused_elementwise"), {type}, {}}, {type}};
+  for (const optim::State& state : rule.states) {
+    const auto found = states.find(name + "." + state.name);
+    if (found == states.end()) return Status::Ok();  // it is frozen
+    inputs.push_back(found->second.values.data());
+    spec.call.inputs.push_back(type);
+  }
+  spec.call.attributes.Set("program", rule.attributes.String(kEvalProgram));
+  ZG_RETURN_IF_ERROR(ir::CompleteAttributes(spec.call.op->attributes, &spec.call.attributes));
+  ZG_ASSIGN_OR_RETURN(const KernelRegistry* kernels, DeviceKernels(CpuDevice(), {}));
+  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, kernels->Make(spec));
+  std::vector<std::byte> workspace(kernel->workspace_bytes());
+  std::vector<float> average(parameter->values.size());
+  const std::vector<void*> outputs = {average.data()};
+  const StepContext context;
+  ZG_RETURN_IF_ERROR(kernel->Run({inputs.data(), outputs.data(), workspace.data(), &context}));
+  parameter->values = std::move(average);
+  return Status::Ok();
+}
+
 }  // namespace
+
+StatusOr<NamedValues> Trainer::averaged_parameters(int to) {
+  if (graph_ == nullptr) {
+    return FailedPrecondition(
+        "averaged_parameters: the trainer has a program only; make it from a graph with make_trainer");
+  }
+  ZG_ASSIGN_OR_RETURN(const optim::UpdateRules rules, graph_->update_rules());
+  ZG_ASSIGN_OR_RETURN(NamedValues values, consolidate_parameters(to));
+  ZG_ASSIGN_OR_RETURN(const NamedValues states,
+                      ConsolidateTensors(*executor_, TensorRole::kOptimizerState, to));
+  Status status;
+  bool has_any = executor_->communicator().rank() != to;
+  for (auto& [name, parameter] : values) {
+    const optim::UpdateRule* const rule = AveragingRuleOf(rules, name, parameter.shape);
+    if (rule == nullptr) continue;
+    has_any = true;
+    if (status.ok()) status = Average(*rule, name, states, &parameter);
+  }
+  if (!has_any) {
+    status = InvalidArgument("graph {}: its optimizer keeps no averages; train it with_ema(...)",
+                             graph_->name());
+  }
+  ZG_RETURN_IF_ERROR(ExchangeStatus(executor_->communicator(), "average parameters", status));
+  return values;
+}
 
 StatusOr<TensorDigest> Trainer::digest_parameters() {
   return DigestTensors(*executor_, TensorRole::kParameter);
@@ -27,6 +93,30 @@ StatusOr<TensorDigest> Trainer::digest_parameters() {
 
 StatusOr<TensorDigest> Trainer::digest_optimizer_state() {
   return DigestTensors(*executor_, TensorRole::kOptimizerState);
+}
+
+Status Trainer::save_parameters(const std::string& path, const NameInFile& name_in_file,
+                                Weights weights) {
+  ZG_ASSIGN_OR_RETURN(const NamedValues values, weights == Weights::kAveraged
+                                                    ? averaged_parameters()
+                                                    : consolidate_parameters());
+  const auto write = [&]() -> Status {
+    std::vector<TensorToWrite> tensors;
+    std::map<std::string, std::string> parameters;  // by name in the file
+    for (const auto& [parameter, tensor] : values) {
+      const std::string name = name_in_file ? name_in_file(parameter) : parameter;
+      const auto [other, is_new] = parameters.emplace(name, parameter);
+      if (!is_new) {
+        return InvalidArgument("{}: both '{}' and '{}' would be '{}'", path, other->second,
+                               parameter, name);
+      }
+      tensors.push_back({name, SafetensorsDType::kF32, tensor.shape.dims(), tensor.values.data()});
+    }
+    return WriteSafetensors(path, std::move(tensors));
+  };
+  Communicator& communicator = executor_->communicator();
+  return ExchangeStatus(communicator, "save parameters",
+                        communicator.rank() == 0 ? write() : Status::Ok());
 }
 
 StatusOr<NamedValues> Trainer::consolidate_parameters(int to) {

@@ -1,11 +1,13 @@
 #include "framework/train/training.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "framework/base/stopwatch.h"
 #include "framework/base/threads.h"
+#include "framework/io/checkpoint_reader.h"
 #include "framework/job/console.h"
 #include "framework/job/process_memory.h"
 #include "framework/job/progress.h"
@@ -106,10 +108,21 @@ void SetSettings(const JobOptions& options, const std::map<std::string, std::str
   trainer.set_setting("steps", fmt::to_string(options.steps));
 }
 
-Status ResumeIfAsked(const Job& job, Trainer& trainer) {
+Status Resume(const JobOptions& options, const TrainingOptions& training, Trainer& trainer) {
+  if (training.before_resume) {
+    // A checkpoint that cannot be opened is an error of resume().
+    const StatusOr<CheckpointReader> checkpoint = CheckpointReader::Open(options.resume);
+    if (checkpoint.ok()) {
+      ZG_RETURN_IF_ERROR(training.before_resume(trainer, checkpoint->state().step));
+    }
+  }
+  return trainer.resume(options.resume, training.groups);
+}
+
+Status ResumeIfAsked(const Job& job, const TrainingOptions& training, Trainer& trainer) {
   const JobOptions& options = job.options();
   if (options.resume.empty()) return Status::Ok();
-  ZG_RETURN_IF_ERROR(trainer.resume(options.resume).WithContext("`resume`"));
+  ZG_RETURN_IF_ERROR(Resume(options, training, trainer).WithContext("`resume`"));
   if (trainer.steps_done() > options.steps) {
     return InvalidArgument("`steps`: got {}, but the checkpoint in {} is of step {} already",
                            options.steps, options.resume, trainer.steps_done());
@@ -139,11 +152,14 @@ struct Training::Impl {
 
   const Program& ProgramOfStep() const;  // of the step that is next
   StepWork WorkOf(const Program& program) const;
+  const TrafficCounters& PredictedTrafficOf(const Program& program);
   Status Begin();
   void PrintStart() const;
   StatusOr<bool> Next();
   float Step(const std::function<StatusOr<float>()>& run);
   StatusOr<float> RunStep(const std::function<StatusOr<float>()>& run);
+  Status Stop();
+  void WarnIfUnfinished() const;
   Status Finish();
   Status WriteResults() const;
 
@@ -155,10 +171,11 @@ struct Training::Impl {
   RunMetrics metrics;
   RunTrace trace;
   optim::Schedule schedule;
-  std::map<std::string, TrafficCounters> predicted_traffic;  // of one step, by its variant
-  TrafficCounters predicted_of_steps = {};                   // so far
-  int64_t step_number = 0;                                   // of the step that Next() began
-  bool has_stepped = false;                                  // since then
+  // Of one step, by the number of the program (Trainer::num_programs) and its variant.
+  std::map<std::pair<int64_t, std::string>, TrafficCounters> predicted_traffic;
+  TrafficCounters predicted_of_steps = {};  // so far
+  int64_t step_number = 0;                  // of the step that Next() began
+  bool has_stepped = false;                 // since then
   bool has_ended = false;
   Report report;
 };
@@ -173,19 +190,14 @@ Status Training::Impl::Begin() {
   if (report.hosts.empty()) report.hosts.assign(communicator.size(), 0);
   report.processors = NumUsableCores();
   const Program& largest = trainer->program();
-  const auto predict = [&](const Program& program) {
-    predicted_traffic[program.variant.ToString()] =
-        Predicted(PredictTrafficOnHosts(program.graph, communicator.hosts()));
-  };
-  predict(largest);
-  for (const Program& other : largest.other_variants) predict(other);
-  report.predicted_traffic = predicted_traffic[largest.variant.ToString()];
+  report.predicted_traffic = PredictedTrafficOf(largest);
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
   report.speed.flops_per_step = largest.flops;
+  ZG_RETURN_IF_ERROR(job.claim_files(report.model, options.summarizes));
   ZG_ASSIGN_OR_RETURN(schedule, ScheduleOf(job.options()));
   SetSettings(job.options(), options.settings, *trainer);
   ZG_RETURN_IF_ERROR(saver.Prepare());
-  ZG_RETURN_IF_ERROR(ResumeIfAsked(job, *trainer));
+  ZG_RETURN_IF_ERROR(ResumeIfAsked(job, options, *trainer));
   report.saving_bytes = trainer->reserved_for_saving_bytes();
   for (const Executor* executor : trainer->executors()) {
     report.result_bytes += executor->step_result_bytes();
@@ -214,8 +226,24 @@ StepWork Training::Impl::WorkOf(const Program& program) const {
   return work;
 }
 
+const TrafficCounters& Training::Impl::PredictedTrafficOf(const Program& program) {
+  const auto [found, is_new] =
+      predicted_traffic.try_emplace({trainer->num_programs(), program.variant.ToString()});
+  if (is_new) {
+    found->second =
+        Predicted(PredictTrafficOnHosts(program.graph, trainer->executor().communicator().hosts()));
+  }
+  return found->second;
+}
+
 StatusOr<bool> Training::Impl::Next() {
   if (has_ended) return false;
+  if (step_number == trainer->steps_done() + 1) {
+    return FailedPrecondition(
+        "next() was called again before step {} was taken; leave out data by taking the step with "
+        "other data",
+        step_number);
+  }
   if (has_stepped) {
     trace.AfterStep();
     ZG_ASSIGN_OR_RETURN(report.was_ended_by_signal, saver.AfterStep(report.steps.back().ms));
@@ -225,6 +253,27 @@ StatusOr<bool> Training::Impl::Next() {
   if (has_ended) ZG_RETURN_IF_ERROR(Finish());
   step_number = trainer->steps_done() + 1;
   return !has_ended;
+}
+
+Status Training::Impl::Stop() {
+  if (has_ended) return Status::Ok();
+  ZG_RETURN_IF_ERROR(trainer->executor().communicator().Barrier(
+      fmt::format("Training::stop after step {}", trainer->steps_done())));
+  if (has_stepped) trace.AfterStep();
+  has_stepped = false;
+  has_ended = true;
+  ZG_RETURN_IF_ERROR(saver.AfterLastStep());
+  return Finish();
+}
+
+void Training::Impl::WarnIfUnfinished() const {
+  if (has_ended || report.steps.empty() || !job.is_main()) return;
+  const JobOptions& flags = job.options();
+  const bool loses = !flags.save.empty() || !flags.report.empty();
+  spdlog::warn(
+      "training is left after step {} of {}: {}; call Training::stop() to end it early",
+      trainer->steps_done(), flags.steps,
+      loses ? "neither the last checkpoint nor the report is written" : "there is no summary");
 }
 
 // Ranks without an error do not synchronise their status between steps.
@@ -247,7 +296,7 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   trainer->set_lr_factor(of_program);
   ZG_RETURN_IF_ERROR(loss.status());
   const Program& program = trainer->stepping_program();
-  AddDifference({}, predicted_traffic[program.variant.ToString()], &predicted_of_steps);
+  AddDifference({}, PredictedTrafficOf(program), &predicted_of_steps);
   StepRecord record;
   record.step = step_number;
   record.loss = *loss;
@@ -304,13 +353,27 @@ Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions o
   impl_->PrintStart();
 }
 Training::Training(Training&&) noexcept = default;
-Training::~Training() = default;
+Training::~Training() {
+  if (impl_ != nullptr) impl_->WarnIfUnfinished();
+}
 
 bool Training::next() {
   const StatusOr<bool> has_next = impl_->Next();
   if (!has_next.ok()) impl_->job.check_on_all_ranks(has_next.status());
   return *has_next;
 }
+
+float Training::step_groups(const std::vector<std::string>& groups,
+                            const std::vector<NamedData>& data) {
+  return impl_->Step([&] { return impl_->trainer->step_groups(groups, data); });
+}
+
+float Training::step_groups(const std::vector<std::string>& groups,
+                            const std::function<Status(int64_t micro_batch)>& feed) {
+  return impl_->Step([&] { return impl_->trainer->step_groups(groups, feed); });
+}
+
+void Training::stop() { impl_->job.check_on_all_ranks(impl_->Stop()); }
 
 int64_t Training::step_number() const { return impl_->step_number; }
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/job/job.h"
@@ -27,6 +28,11 @@
 namespace zg {
 
 struct TrainingOptions {
+  // For a run that is resumed: the parameter groups that the saved one had added between steps, and
+  // what is called before its checkpoint, of step `step`, is restored: it repeats changes such as
+  // Trainer::set_optimizer.
+  std::vector<optim::ParameterGroup> groups;
+  std::function<Status(Trainer& trainer, int64_t step)> before_resume;
   // Settings of the program that determine the bits, besides flags and optimizer
   // (Trainer::set_setting).
   std::map<std::string, std::string> settings;
@@ -55,6 +61,19 @@ class Training {
   // `feed` sets the inputs of each micro-batch of this rank (trainer().feed); `micro_batch` is its
   // index within the step over all ranks.
   float step(const std::function<Status(int64_t micro_batch)>& feed);
+  // A step that updates only the parameters of these groups (Trainer::step_groups).
+  float step_groups(const std::vector<std::string>& groups, const std::vector<NamedData>& data);
+  float step_groups(const std::vector<std::string>& groups,
+                    const std::function<Status(int64_t micro_batch)>& feed);
+
+  // Ends training after the last step that was taken, as if it were that of the job's steps: saves the
+  // last checkpoint and completes the report; next() then returns false. For early stopping:
+  //   while (training.next()) {
+  //     training.step(...);
+  //     if (validation_loss_rises) training.stop();
+  //   }
+  // A loop that is left otherwise has no last checkpoint and no report, and says so.
+  void stop();
 
   // Adds a value of the last step, such as the loss of an evaluation, to the job's metrics of that
   // step. Every rank may call it; the value of rank 0 counts. A name that the step already has is

@@ -141,6 +141,30 @@ TEST_P(CommunicatorSuite, ManyCallsInARowDoNotMixUp) {
   });
 }
 
+TEST_P(CommunicatorSuite, DuplicatesHaveArenasGroupsAndCountersOfTheirOwn) {
+  Run([](Communicator& communicator) -> Status {
+    ZG_RETURN_IF_ERROR(TestReduceScatter(communicator, 17, false, false));
+    std::byte* const arena = communicator.arena().data();
+    const int64_t bytes = communicator.traffic()[0].bytes;
+    for (int i = 0; i < 2; ++i) {  // also after the first one has gone
+      ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> other, communicator.Duplicate());
+      ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> third, other->Duplicate());
+      if (other->rank() != communicator.rank() || other->transport() != communicator.transport()) {
+        return InvalidArgument("rank {}, {}", other->rank(), other->transport());
+      }
+      ZG_RETURN_IF_ERROR(TestAllReduce(*other, 1000, false, true));
+      ZG_RETURN_IF_ERROR(TestAllToAll(*third, 100));
+      ZG_RETURN_IF_ERROR(TestReduceScatter(*other, 300001, false, false));
+      ZG_RETURN_IF_ERROR(TestGroup(*other, AllRanks(other->size())));
+      if (communicator.arena().data() != arena || communicator.traffic()[0].bytes != bytes) {
+        return InvalidArgument("a duplicate changes the original");
+      }
+      ZG_RETURN_IF_ERROR(TestAllGather(*third, 1000, true));
+    }
+    return TestAllGather(communicator, 10, true);
+  });
+}
+
 // The bytes that rank 0 receives in an all-reduce: the others' terms of its part, and the other
 // parts of the sum.
 int64_t AllReduceBytes(int64_t elements, int num_ranks) {

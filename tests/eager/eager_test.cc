@@ -102,7 +102,7 @@ struct Net : nn::Module {
   }
 };
 
-TEST(Eager, PaddingIsZeroAndHasNoGradient) {
+TEST(Eager, PaddingBeginsWithZerosAndHasNoGradient) {
   nn::EmbeddingOptions options;
   options.padding_idx = 1;
   nn::Embedding table(nullptr, "table", 3, 2, options);
@@ -112,6 +112,9 @@ TEST(Eager, PaddingIsZeroAndHasNoGradient) {
   EXPECT_EQ(y.values(), (Floats{rows[4], rows[5], 0, 0, rows[0], rows[1], 0, 0}));
   Tensor(sum(y)).backward();
   EXPECT_EQ(Tensor(table.weight).grad().values(), (Floats{1, 1, 0, 0, 1, 1}));
+  nn::Embedding loaded(nullptr, "loaded", 3, 2, options);
+  loaded.weight.set_initializer(Initializer::Constant(0.5));
+  EXPECT_EQ(Tensor(loaded(eager.i64({1}, {1}))).values(), (Floats{0.5, 0.5}));
 }
 
 int64_t ResidentBytes() {
@@ -164,6 +167,23 @@ TEST(Eager, StepsTrainAndSetBuffers) {
 }
 
 // With an optimizer that averages weights, as a graph's evals do.
+// Adam corrects its averages by the number of a parameter's own updates: the first is by lr.
+TEST(Eager, ParametersCountTheirOwnUpdates) {
+  struct Two : nn::Module {
+    nn::Parameter early{this, "early", {1}, Initializer::Zeros()};
+    nn::Parameter late{this, "late", {1}, Initializer::Zeros()};
+  } model;
+  Eager eager;
+  for (int step = 0; step < 3; ++step) {
+    Tensor loss = sum(3.0 * Var(model.early));
+    if (step == 2) loss = loss + sum(5.0 * Var(model.late));
+    loss.backward();
+    eager.step(optim::Adam{0.01});
+  }
+  EXPECT_NEAR(Tensor(model.early).item(), -0.03, 1e-6);
+  EXPECT_NEAR(Tensor(model.late).item(), -0.01, 1e-6);
+}
+
 TEST(Eager, EvaluationReadsTheAverage) {
   Net net;
   Eager eager{{/*seed=*/3, /*training=*/true}};
@@ -255,9 +275,9 @@ TEST(EagerDeathTest, ErrorsNameWhatIsWrong) {
         Tensor(sum(net(x))).backward();
         eager.step(optim::Adam{0.1});
       },
-      "error: hidden.weight: Eager::step: got an optimizer with the states exp_avg f32\\[4,3\\], "
-      "exp_avg_sq f32\\[4,3\\], expected momentum_buffer f32\\[4,3\\], those of the steps before; "
-      "take all steps of an Eager with one kind of optimizer");
+      "error: hidden.weight: Eager::step: got adam_update with the states exp_avg f32\\[4,3\\], "
+      "exp_avg_sq f32\\[4,3\\], expected sgd_momentum_update with momentum_buffer f32\\[4,3\\], as in "
+      "the steps before; take all steps of an Eager with one kind of optimizer");
   dies(
       [](Eager& eager, Net& net) {
         eager.set_training(true);

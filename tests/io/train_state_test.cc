@@ -71,7 +71,7 @@ TEST(TrainState, EveryFieldIsCheckedAndNoneIsUnknown) {
       {"\"updates\": 98", "\"updates\": \"98\"", "\"updates\": expected a whole number"},
       {"\"gpt\"", "1", "\"model\": expected a string"},
       {"\"x86-64\"", "64", "\"arithmetic\": expected a string"},
-      {"\"seed\": \"1\"", "\"seed\": 1", "setting \"seed\": expected a string"},
+      {"\"seed\": \"1\"", "\"seed\": 1", "\"settings\", \"seed\": expected a string"},
       {"\"format_version\": 1", "\"format_version\": 2", "format version 2, this program reads 1"},
       {"\"format_version\": 1", "\"format_version\": 0", "format version 0, this program reads 1"},
       {"\"model\": \"gpt\",", "\"model\": \"gpt\", \"model\": \"gpt\",", "is there twice"},

@@ -31,6 +31,7 @@ variables:
     tensor "g.exp_avg" bf16[] at 36 init uniform(0.5,-2.25)
     tensor "h.exp_avg" bf16[] at 37 init file("a \"b\".safetensors","w.0")
     tensor "i.exp_avg" bf16[] at 38 init file("b.safetensors")
+    tensor "j.exp_avg" bf16[2,1] at 38 init normal(0.5,1) zero_row(1)
     tensor "a \"b\"" bf16[3,4] at 40 init row(0.5,1,-2,0.1) copy_of "hidden.weight"
   %gamma: f32[3] {B} = variable (dtype="f32", shape=[3])
 forward:

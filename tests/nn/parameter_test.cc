@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "framework/nn/nn.h"
@@ -55,6 +56,38 @@ TEST(ParameterTest, CanBeAnotherValueForAWhile) {
               return model(x);
             }),
             "graph test, eval 'run': ParameterValues: got f32[2,3] for 'factor', expected f32[3]");
+}
+
+// A graph that has used a parameter does not see what changes later, and does not compile.
+TEST(ParameterTest, ChangesAfterItsUseAreErrorsOfThatGraphAlone) {
+  struct Three : Module {
+    Parameter frozen{this, "frozen", {3}, Initializer::Zeros()};
+    Parameter initialized{this, "initialized", {3}, Initializer::Zeros()};
+    Parameter read_as{this, "read_as", {3}, Initializer::Zeros()};
+  };
+  const auto use = [](Three& model, Graph* graph) {
+    graph->eval("run", [&](Inputs&) {
+      return Var(model.frozen) + Var(model.initialized) + Var(model.read_as);
+    });
+  };
+  const std::string prefix = "graph before: after it was used, '";
+  const auto expect = [&](const std::function<void(Three&)>& change, const std::string& error) {
+    Three model;
+    Graph before("before"), after("after");
+    use(model, &before);
+    EXPECT_TRUE(before.check().ok());
+    change(model);
+    use(model, &after);
+    EXPECT_EQ(before.check().message(), error.empty() ? "" : prefix + error);
+    EXPECT_TRUE(after.check().ok());
+  };
+  expect([](Three& model) { model.frozen.freeze(); },
+         "frozen' was frozen; freeze it before, or call Graph::freeze");
+  expect([](Three& model) { model.initialized.set_initializer(Initializer::Ones()); },
+         "initialized' got another initializer; set it before");
+  expect([](Three& model) { model.initialized.set_initializer(Initializer::Zeros()); }, "");
+  expect([](Three& model) { model.read_as.reads_as([](Var p) { return exp(p); }); },
+         "read_as' got a function to be read as; set it before");
 }
 
 }  // namespace

@@ -139,7 +139,8 @@ TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   EXPECT_EQ((*trainer)->feed({{"z", gpt.x}}).message(), "graph gpt: it has no input \"z\"");
   gpt.x.pop_back();
-  EXPECT_EQ((*trainer)->feed({{"x", gpt.x}}).message(), "input \"x\": got 120 bytes, expected 128");
+  EXPECT_EQ((*trainer)->feed({{"x", gpt.x}}).message(),
+            "input \"x\": got 15 elements, expected 16, those of i64[2,8] on this rank");
   EXPECT_EQ((*trainer)->eval("predict", {}).message(),
             "graph gpt: it has no eval section \"predict\"");
 }

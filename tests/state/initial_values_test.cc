@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -40,6 +41,19 @@ TEST(InitialValues, Row) {
         InitialValues::Of(Initializer::Row({0.5, 2}), "weight", kKey, shape).status().message(),
         "initial values of 'weight': got a row of 2, expected one that fits " + shape.ToString());
   }
+}
+
+TEST(InitialValues, ARowOfZeros) {
+  const Initializer normal = Initializer::Normal(1.0);
+  const std::vector<float> all = Values(normal, {4, 3});
+  std::vector<float> expected = all;
+  std::fill_n(expected.begin() + 6, 3, 0.0f);
+  EXPECT_EQ(Values(normal.WithZeroRow(2), {4, 3}), expected);
+  std::vector<float> part(5);
+  InitialValues::Of(normal.WithZeroRow(2), "weight", kKey, {4, 3}).value().Fill(4, 9, part.data());
+  EXPECT_EQ(part, std::vector<float>(expected.begin() + 4, expected.begin() + 9));
+  EXPECT_EQ(InitialValues::Of(normal.WithZeroRow(4), "weight", kKey, {4, 3}).status().message(),
+            "initial values of 'weight': got zeros in row 4, expected a row of [4,3]");
 }
 
 TEST(InitialValues, AroundAMean) {

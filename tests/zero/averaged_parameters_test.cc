@@ -280,6 +280,41 @@ TEST(AveragedParameters, OfFrozenParametersAreTheirValues) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST(AveragedParameters, CanBeWritten) {
+  RegisterAllOps();
+  const std::string path = ::testing::TempDir() + "/averaged.safetensors";
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+      Student student;
+      Graph graph("written");
+      const auto output = [&](Inputs& in) { return student(student.below(in.f32("x", {2, 5}))); };
+      graph.train(Averaging(), [&](Inputs& in) { return mean(square(output(in) - 1.0)); });
+      graph.eval("predict", output);
+      graph.freeze("norm.*");
+      graph.config().zero.stage = 3;
+      graph.config().dtype = dtype;
+      ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator));
+      const std::vector<float> x(10, 0.5f);
+      for (int step = 0; step < 3; ++step) ZG_RETURN_IF_ERROR(trainer->step({{"x", x}}).status());
+      ZG_RETURN_IF_ERROR(trainer->eval("predict", {{"x", x}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> expected, trainer->local_result("predict"));
+      ZG_RETURN_IF_ERROR(trainer->save_parameters(path, nullptr, Trainer::Weights::kAveraged));
+
+      Graph loaded("loaded");  // without averages
+      loaded.eval("predict", output);
+      loaded.config().dtype = dtype;
+      ZG_ASSIGN_OR_RETURN(const auto reader, make_trainer(loaded, communicator));
+      ZG_RETURN_IF_ERROR(reader->load_parameters(path));
+      ZG_RETURN_IF_ERROR(reader->eval("predict", {{"x", x}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> got, reader->local_result("predict"));
+      EXPECT_EQ(got, expected);
+      EXPECT_FALSE(reader->averaged_parameters().ok());
+      return Status::Ok();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
 TEST(AveragedParameters, NeedAnOptimizerThatKeepsThem) {
   RegisterAllOps();
   Scale scale;

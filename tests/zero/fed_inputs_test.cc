@@ -2,7 +2,9 @@
 // step that fails leaves behind: nothing.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -76,6 +78,49 @@ TEST_F(FedInputs, AreForgottenAfterEachMicroBatch) {
             "step 1, input: input \"ids\" was not set");
 }
 
+TEST_F(FedInputs, AreCopiedWithinAStep) {
+  Start(2);
+  const StatusOr<float> kept = trainer_->step([&](int64_t) {
+    return trainer_->feed({{"ids", ids_}, {"y", y_}});
+  });
+  Restart();
+  const StatusOr<float> local = trainer_->step([&](int64_t) {
+    std::vector<int64_t> ids = ids_;
+    std::vector<float> y = y_;
+    const Status fed = trainer_->feed({{"ids", ids}, {"y", y}});
+    ids.assign(2, 77);
+    y.assign(2, 1e9f);
+    return fed;
+  });
+  ASSERT_TRUE(kept.ok() && local.ok());
+  EXPECT_EQ(*local, *kept);
+}
+
+TEST_F(FedInputs, AreGivenOnce) {
+  Start(1);
+  EXPECT_EQ(Error(trainer_->step(Data{{"ids", ids_}, {"y", y_}, {"ids", ids_}})),
+            "input \"ids\": it is given twice; give each input once");
+  ASSERT_TRUE(trainer_->step({{"ids", ids_}, {"y", y_}}).ok());
+}
+
+TEST_F(FedInputs, WhatTheProgramThrowsIsAnError) {
+  Start(1);
+  EXPECT_EQ(Error(trainer_->step([](int64_t) -> Status { throw std::runtime_error("no more"); })),
+            "feeding data: the program threw: no more");
+  ASSERT_TRUE(trainer_->step({{"ids", ids_}, {"y", y_}}).ok());
+}
+
+TEST_F(FedInputs, TheFactorOfTheLearningRateIsANumber) {
+  Start(1);
+  for (const double factor : {-0.5, std::nan(""), HUGE_VAL}) {
+    trainer_->set_lr_factor(factor);
+    EXPECT_NE(Error(trainer_->step({{"ids", ids_}, {"y", y_}})).find("a learning rate factor of"),
+              std::string::npos);
+  }
+  trainer_->set_lr_factor(0.0);
+  ASSERT_TRUE(trainer_->step({{"ids", ids_}, {"y", y_}}).ok());
+}
+
 TEST_F(FedInputs, HaveTheDeclaredDType) {
   Start(1);
   const std::vector<int64_t> whole = {1};  // as many bytes as y
@@ -84,6 +129,10 @@ TEST_F(FedInputs, HaveTheDeclaredDType) {
   const std::vector<float> four(4);
   EXPECT_EQ(trainer_->eval("predict", {{"ids", four}}).message(),
             "input \"ids\": got f32, expected i64[2]");
+  const Data twice = {{"ids", ids_}, {"ids", ids_}};
+  EXPECT_NE(trainer_->eval("predict", twice).message().find("it is given twice"),
+            std::string::npos);
+  EXPECT_TRUE(trainer_->eval("predict", {{"ids", ids_}}).ok());
 }
 
 TEST_F(FedInputs, MayBePartsOfLongerArrays) {

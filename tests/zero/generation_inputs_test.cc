@@ -133,13 +133,15 @@ TEST(Generation, RefusesModelsThatLookAlongTokensByThemselves) {
   EXPECT_EQ(ErrorOfModel([](Var x) { return x; }), "");
   EXPECT_EQ(ErrorOfModel([](Var x) { return slice(with_earlier_tokens(x, 1), 1, 0, x.dim(1)); }),
             "");
-  const auto shifted = [](Var x) { return pad(slice(x, 1, 0, x.dim(1) - 1), 1, 1, 0); };
+  const auto shifted_by = [](int64_t distance, double factor) {
+    return [=](Var x) { return factor * slice(pad(x, 1, distance, 0), 1, 0, x.dim(1)); };
+  };
   const auto summed = [](Var x) { return cumsum(x, 1); };
   const auto numbered = [](Var x) {
     return x * unsqueeze(to(arange(x.dim(1), 1), DType::kF32), 1);
   };
-  for (const std::function<Var(Var)>& function :
-       std::vector<std::function<Var(Var)>>{shifted, summed, numbered}) {
+  for (const std::function<Var(Var)>& function : std::vector<std::function<Var(Var)>>{
+           shifted_by(1, 1.0), shifted_by(4, 1.0), shifted_by(10, 1e-4), summed, numbered}) {
     EXPECT_NE(ErrorOfModel(function).find("the model looks along the tokens"), std::string::npos)
         << ErrorOfModel(function);
   }

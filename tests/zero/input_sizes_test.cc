@@ -286,7 +286,9 @@ TEST(InputSizes, Errors) {
                 const auto feed = [&](int64_t) { return run.Feed(0, 0); };
                 return run.trainer().step(feed).status();
               }),
-      HasSubstr("input \"words\": got 112 bytes, expected 48 at size 3 (Trainer::set_size)"));
+      HasSubstr(
+          "input \"words\": got 14 elements, expected 6, those of i64[2,3] on this rank at size 3 "
+          "(Trainer::set_size)"));
   EXPECT_THAT(ErrorOf(1, {},
                       [](SizedRun& run, int) {
                         const auto feed = [&](int64_t) { return run.trainer().set_size(3); };

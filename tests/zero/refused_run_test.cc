@@ -91,8 +91,8 @@ TEST(RefusedRun, InitialValuesOfAnotherModelAreListedAtOnce) {
                   "  'hidden.weight': got f32[12,8], expected f32[8,12]\n"
                   "  'output.bias' is missing\n"
                   "  'head.bias' is not a parameter of the model\n"
-                  "  hint: write the file from a model of this size, or name what else it has "
-                  "(load_parameters, may_skip)");
+                  "  hint: write the file from a model of this size, map names (load_parameters, "
+                  "name_in_file), or name what else it has (load_parameters, may_skip)");
   }
 }
 
@@ -116,6 +116,40 @@ TEST(RefusedRun, OfAFileSomeTensorsMayBeSkipped) {
     return trainer.load_parameters(path, "", "head.*");
   });
   EXPECT_TRUE(loaded.ok()) << loaded.message();
+}
+
+// A file with other names, which it also gets when it is written.
+TEST(RefusedRun, OfAFileTheNamesMayBeOthers) {
+  const std::string path = ::testing::TempDir() + "/names.safetensors";
+  const NameInFile names = renaming({{"hidden.", "model.fc1."}, {"output.", "model.fc2."}});
+  for (const int stage : {0, 3}) {
+    testing::SmallTrainerConfig config;
+    config.ranks = 2;
+    config.stage = stage;
+    const std::vector<Status> statuses =
+        testing::OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
+          ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.digest_parameters());
+          ZG_RETURN_IF_ERROR(trainer.save_parameters(path, names));
+          EXPECT_THAT(
+              trainer.load_parameters(path).message(),
+              ::testing::AllOf(::testing::HasSubstr("8 tensors do not fit the model:\n"
+                                                    "  'hidden.bias' is missing\n"),
+                               ::testing::HasSubstr("  'model.fc1.bias' is not a parameter of the "
+                                                    "model\n"),
+                               ::testing::HasSubstr("map names (load_parameters, name_in_file)")));
+          EXPECT_THAT(
+              trainer.load_parameters(path, "", "", renaming({{"hidden", "model.fc1"}})).message(),
+              ::testing::HasSubstr("4 tensors do not fit the model:\n  'output.bias' is missing"));
+          EXPECT_THAT(
+              trainer.save_parameters(path, [](const std::string&) { return "all"; }).message(),
+              ::testing::HasSubstr("both 'hidden.bias' and 'hidden.weight' would be 'all'"));
+          ZG_RETURN_IF_ERROR(trainer.load_parameters(path, "", "", names));
+          ZG_ASSIGN_OR_RETURN(const TensorDigest after, trainer.digest_parameters());
+          EXPECT_EQ(after.sha256, before.sha256);
+          return Status::Ok();
+        });
+    for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+  }
 }
 
 TEST(RefusedRun, MoreMemoryThanThereIsBeforeAnyIsAllocated) {

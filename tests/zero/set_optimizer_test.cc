@@ -250,9 +250,10 @@ TEST(SetOptimizer, RefusesWhatHasOtherStates) {
                       return trainer.set_optimizer(Momentum(0.9, false));
                     }),
             "graph hyperparameters, optimizer: got sgd_momentum_update lr=0.05 momentum=0.9 "
-            "nesterov=false weight_decay=0.0, expected other hyperparameters of adam_update "
-            "beta1=0.9 beta2=0.999 decoupled=true epsilon=1e-08 lr=0.01 weight_decay=0.0, with the "
-            "same states; parameters get another optimizer by add_parameter_group()");
+            "nesterov=false weight_decay=0.0 (states: momentum_buffer), expected other "
+            "hyperparameters of adam_update beta1=0.9 beta2=0.999 decoupled=true epsilon=1e-08 "
+            "lr=0.01 weight_decay=0.0 (states: exp_avg, exp_avg_sq), with the same states; "
+            "parameters get another optimizer by add_parameter_group()");
 }
 
 TEST(SetOptimizer, RefusesWhatIsNotThereOrNotTheSameOnAllRanks) {

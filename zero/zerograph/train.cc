@@ -142,7 +142,8 @@ std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainO
   job.check_on_all_ranks(job.with_compile_flags(made.status()));
   if (const std::string& init = job.options().init; !init.empty()) {
     job.check_on_all_ranks((*made)
-                               ->load_parameters(init, options.init_may_lack, options.init_may_skip)
+                               ->load_parameters(init, options.init_may_lack, options.init_may_skip,
+                                                 options.init_names)
                                .WithContext("--init"));
   }
   return std::move(made).value();

@@ -19,6 +19,7 @@ struct TrainOptions : TrainingOptions {
   std::optional<int> stage;   // the ZeRO stage; overrides the config and the flags
   std::string init_may_lack;  // patterns of parameters that the file of --init may lack
   std::string init_may_skip;  // and of tensors of that file that the model lacks
+  NameInFile init_names;      // how that file names the parameters
 };
 
 // Compiles the graph with its config and the job's flags on top of it, resumes if they say so, and

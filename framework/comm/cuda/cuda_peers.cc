@@ -14,9 +14,11 @@ namespace {
 
 class CudaPeerCommunicator : public Communicator {
  public:
-  CudaPeerCommunicator(Device* device, ControlPlane* control, std::unique_ptr<PeerMapping> mapping,
+  CudaPeerCommunicator(Device* device, ControlPlane* control, CudaPeerOptions options,
+                       std::unique_ptr<PeerMapping> mapping,
                        std::unique_ptr<StreamRendezvous> rendezvous)
       : control_(*control),
+        options_(std::move(options)),
         mapping_(std::move(mapping)),
         rendezvous_(std::move(rendezvous)),
         arena_(device, control, mapping_.get(), rendezvous_.get()),
@@ -25,6 +27,11 @@ class CudaPeerCommunicator : public Communicator {
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    ZG_ASSIGN_OR_RETURN(CudaPeers peers, ConnectCudaPeers(&arena_.device(), &control_, options_));
+    if (peers.communicator == nullptr) return FailedPrecondition("{}", peers.problem);
+    return std::move(peers.communicator);
+  }
   std::string_view transport() const override { return "peer memory"; }
   bool queues_on_device() const override { return true; }
   Arena& arena() override { return arena_; }
@@ -50,6 +57,7 @@ class CudaPeerCommunicator : public Communicator {
 
  private:
   ControlPlane& control_;
+  const CudaPeerOptions options_;
   const std::unique_ptr<PeerMapping> mapping_;
   const std::unique_ptr<StreamRendezvous> rendezvous_;
   CudaPeerArena arena_;
@@ -98,8 +106,8 @@ StatusOr<CudaPeers> ConnectCudaPeers(Device* device, ControlPlane* control,
       StreamRendezvous::Create(device, control->rank(), std::move(*blocks), options.timeout_s);
   ZG_RETURN_IF_ERROR(
       ExchangeStatus(*control, "prepare the meeting of queues", rendezvous.status()));
-  peers.communicator = std::make_unique<CudaPeerCommunicator>(device, control, std::move(mapping),
-                                                              std::move(*rendezvous));
+  peers.communicator = std::make_unique<CudaPeerCommunicator>(
+      device, control, options, std::move(mapping), std::move(*rendezvous));
   return peers;
 }
 

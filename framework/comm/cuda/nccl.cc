@@ -307,6 +307,10 @@ class NcclCommunicator : public OrderedCommunicator {
     return Status::Ok();
   }
 
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    return MakeNcclCommunicator(&arena().device(), &control(), queue_.options());
+  }
+
   std::string_view transport() const override { return "NCCL"; }
   Group& world() override { return *world_; }
   Status Synchronize() override { return queue_.Synchronize(); }
