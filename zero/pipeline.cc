@@ -12,6 +12,7 @@
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
 #include "framework/passes/fuse_loss_gradient.h"
+#include "framework/passes/hoist_inputs.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/keep_caches.h"
@@ -61,7 +62,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   if (is_mixed) {                    // gradients follow the types
     Add<MixedPrecision>(&passes, options.dtype, PatternsOf(options.f32_modules));
   }
-  Add<KeepCaches>(&passes);  // with the final types of the rows
+  Add<KeepCaches>(&passes);   // with the final types of the rows
+  Add<HoistInputs>(&passes);  // likewise, with caches of its own
   if (update.has_value()) Add<BuildBackward>(&passes);
   if (phase != nullptr) Add<MatchPhases>(&passes, phase->needs);
   Add<DropGradientMarks>(&passes);  // backward is built

@@ -164,9 +164,12 @@ Section* Graph::section(SectionKind kind) const {
   return sections_[static_cast<int>(kind)].get();
 }
 
-Section* Graph::AddEvalSection(std::string name) {
-  sections_.push_back(std::make_unique<Section>(Section{SectionKind::kEval, std::move(name), {}}));
-  return sections_.back().get();
+Section* Graph::AddEvalSection(std::string name, const Section* before) {
+  const auto place = std::find_if(sections_.begin(), sections_.end(),
+                                  [&](const auto& section) { return section.get() == before; });
+  const auto added = sections_.insert(
+      place, std::make_unique<Section>(Section{SectionKind::kEval, std::move(name), {}}));
+  return added->get();
 }
 
 StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {

@@ -128,7 +128,8 @@ class Graph {
   // Sections in execution order; the first four always exist.
   const std::vector<std::unique_ptr<Section>>& sections() const { return sections_; }
   Section* section(SectionKind kind) const;  // not for kEval
-  Section* AddEvalSection(std::string name);
+  // Behind the others, or before one of them.
+  Section* AddEvalSection(std::string name, const Section* before = nullptr);
 
   // Makes a node before the node `before`, or at the end of the section if `before` is null.
   // Missing attributes get their defaults; output types come from the op's shape rule. `name` is a

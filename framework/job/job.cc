@@ -1,6 +1,5 @@
 #include "framework/job/job.h"
 
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "framework/comm/in_process.h"
 #include "framework/comm/mpi_communicator.h"
 #include "framework/comm/rendezvous.h"
+#include "framework/job/claim_files.h"
 #include "framework/job/compile_flags.h"
 #include "framework/job/console.h"
 #include "framework/job/flag_names.h"
@@ -33,8 +33,6 @@
 
 namespace zg {
 namespace {
-
-int ExitCode(StatusCode code) { return code == StatusCode::kInvalidArgument ? 2 : 1; }
 
 // Only the first virtual rank to end the process prints; the others wait here for that.
 void TakeTheLastWord() {
@@ -385,24 +383,7 @@ std::vector<ResolvedFlag> Job::config() const {
   return config;
 }
 Status Job::claim_files(const std::string& graph, bool reports) {
-  const JobOptions& given = impl_->options;
-  std::vector<std::string> flags;
-  const auto add = [&](const char* flag, const std::string& path) {
-    if (!path.empty()) flags.push_back(fmt::format("{} {}", flag, path));
-  };
-  add("--save", given.save);
-  add("--metrics", given.metrics);
-  add("--trace", given.trace);
-  if (reports) add("--report", given.report);
-  if (flags.empty()) return Status::Ok();
-  if (impl_->trained_graph.empty()) {
-    impl_->trained_graph = graph;
-    return Status::Ok();
-  }
-  return FailedPrecondition(
-      "graph {}: got {}, which belong to the first training of this job, of graph {}; leave them out, "
-      "or train this one in a job of its own",
-      graph, fmt::join(flags, ", "), impl_->trained_graph);
+  return ClaimFiles(impl_->options, graph, reports, &impl_->trained_graph);
 }
 void Job::check_on_all_ranks(const Status& mine) { impl_->CheckOnAllRanks(mine); }
 

@@ -51,4 +51,6 @@ std::string FormatErrors(const std::vector<Status>& by_rank) {
   return text;
 }
 
+int ExitCode(StatusCode code) { return code == StatusCode::kInvalidArgument ? 2 : 1; }
+
 }  // namespace zg

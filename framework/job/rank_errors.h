@@ -19,4 +19,7 @@ std::string FormatRanks(const std::vector<int>& ranks);
 // The errors of all ranks on one screen: each message once, with the ranks that have it.
 std::string FormatErrors(const std::vector<Status>& by_rank);
 
+// The exit code of a job with such an error: 2 for wrong input, which a second try does not mend.
+int ExitCode(StatusCode code);
+
 }  // namespace zg

@@ -67,7 +67,7 @@ class Variable {
   Shape shape_;
   Role role_;
   int64_t id_;
-  // Of the graphs and eager sessions that have read it.
+  // What the graphs and eager sessions that have read it are told.
   mutable std::vector<std::weak_ptr<LateChange>> readers_;
 };
 

@@ -12,6 +12,9 @@ inline constexpr char kLinearGelu[] = "linear_gelu";
 inline constexpr char kLinearGradInput[] = "linear_grad_input";
 inline constexpr char kLinearGradInputGelu[] = "linear_grad_input_gelu";
 
+// What a rule's weights for evaluation are computed by.
+inline constexpr char kFusedElementwise[] = "fused_elementwise";
+
 // Fused by fuse-additions.
 inline constexpr char kAdd[] = "add";
 inline constexpr char kLinearGradBias[] = "linear_grad_bias";

@@ -61,12 +61,14 @@ ir::OpDef Input() {
   op.traits.sinks_to_user = true;
   op.doc =
       "Data that the user feeds before each run; `placement` says how it lies on every mesh axis "
-      "named data.";
+      "named data. `once` names the program that computes what follows from it, once for several runs "
+      "(hoist-inputs).";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"name", std::string(), true},
                    {"dtype", DType::kF32, true},
                    {"shape", Shape{}, true},
-                   {"placement", Sbp::S(0)}};
+                   {"placement", Sbp::S(0)},
+                   {"once", std::string()}};
   op.infer_shape = TypeFromAttributes;
   op.not_differentiable = "a source has no inputs";
   return op;

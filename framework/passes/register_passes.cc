@@ -18,6 +18,7 @@
 #include "framework/passes/fuse_loss_gradient.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/hoist_inputs.h"
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/match_phases.h"
@@ -165,6 +166,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
+  add(SimplePass<HoistInputs>("Compute once what follows from inputs that stay the same."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
   add(SimplePass<RoundWeights>("Keep the parameters that no update changes in 16 bits."));
   add(MatchPhasesDef());

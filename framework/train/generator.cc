@@ -11,6 +11,28 @@
 
 namespace zg {
 
+namespace {
+
+constexpr char kTokens[] = "tokens", kStart[] = "start";
+
+// What follows from inputs beside the tokens is computed once for each text.
+void MarkInputsOfTheText(const ir::Section& section, const std::string& program) {
+  for (ir::Node* node : section.nodes) {
+    if (node->op->traits.kind != ir::OpKind::kInput) continue;
+    const std::string& name = node->attributes.String("name");
+    if (name != kTokens && name != kStart) node->attributes.Set("once", program);
+  }
+}
+
+const ir::Section* FindEval(const ir::Graph& graph, const std::string& name) {
+  for (const auto& section : graph.sections()) {
+    if (section->kind == ir::SectionKind::kEval && section->name == name) return section.get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Generator::Generator(Graph& graph, const GeneratorOptions& options,
                      const std::function<Var(Var)>& model)
     : Generator(graph, options, [&](Var tokens, Inputs&) { return model(tokens); }) {}
@@ -20,16 +42,17 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
     : options_(options) {
   options_.chunk = std::min(options.chunk, options.context);
   // The logits of `size` tokens, (size, vocabulary).
-  const auto call = [&](Inputs& in, int64_t size) {
+  const auto call = [&](Inputs& in, int64_t size, bool computes_once = true) {
     nn::Trace& trace = nn::Trace::Of("Generator");
     if (size < 1) {
       return trace.Fail(InvalidArgument("{}: context is {} and chunk {}, expected at least 1 each",
                                         who(), options.context, options.chunk));
     }
-    const Var tokens = in.i64("tokens", {1, size}, Sbp::B());
-    const nn::Decoding decoding(options_.name, in.i64("start", {1}, Sbp::B()), options_.context);
+    const Var tokens = in.i64(kTokens, {1, size}, Sbp::B());
+    const nn::Decoding decoding(options_.name, in.i64(kStart, {1}, Sbp::B()), options_.context);
     const Var logits = model(tokens, in);
     if (!trace.status().ok() || logits.empty()) return logits;
+    if (computes_once) MarkInputsOfTheText(*trace.builder().section(), compute_inputs());
     const Shape shape = logits.shape();
     if (shape.num_dims() != 3 || shape.dim(0) != 1 || shape.dim(1) != size) {
       return trace.Fail(
@@ -55,7 +78,7 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
   });
   graph.eval(decode(), [&](Inputs& in) { return call(in, 1); });
   if (num_checked() > 1) {
-    graph.eval(check(), [&](Inputs& in) { return call(in, num_checked()); });
+    graph.eval(check(), [&](Inputs& in) { return call(in, num_checked(), false); });
   }
 }
 
@@ -121,7 +144,7 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
 
 StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vector<int64_t>& text,
                                                const std::vector<NamedData>& inputs) {
-  if (!inputs.empty()) reset();
+  if (!inputs.empty() || FindEval(trainer.program().graph, compute_inputs()) != nullptr) reset();
   return Continue(trainer, text, inputs);
 }
 
@@ -135,6 +158,7 @@ StatusOr<std::vector<float>> Generator::Continue(Trainer& trainer, const std::ve
   int64_t begin = common - text.begin();
   // A state does not go back to what it was.
   if (has_states_ && begin < static_cast<int64_t>(cached_.size())) begin = 0;
+  if (cached_.empty()) ZG_RETURN_IF_ERROR(ComputeInputs(trainer, inputs));
   reset();  // an error leaves no valid cache
   const int64_t version = trainer.executor().version();
   if (checked_version_ != version && num_checked() > 1) {
@@ -179,8 +203,22 @@ Status Generator::Run(Trainer& trainer, const std::string& program,
                       const std::vector<NamedData>& inputs) const {
   const std::vector<int64_t> position = {start};
   std::vector<NamedData> data = inputs;
-  data.insert(data.end(), {{"tokens", tokens}, {"start", position}});
+  data.insert(data.end(), {{kTokens, tokens}, {kStart, position}});
   return trainer.eval(program, data);
+}
+
+Status Generator::ComputeInputs(Trainer& trainer, const std::vector<NamedData>& inputs) const {
+  const ir::Section* const program = FindEval(trainer.program().graph, compute_inputs());
+  if (program == nullptr) return Status::Ok();
+  std::vector<NamedData> used;
+  for (const NamedData& input : inputs) {
+    const auto has_name = [&](const ir::Node* node) {
+      return node->op->traits.kind == ir::OpKind::kInput &&
+             node->attributes.String("name") == input.name;
+    };
+    if (std::any_of(program->nodes.begin(), program->nodes.end(), has_name)) used.push_back(input);
+  }
+  return trainer.eval(compute_inputs(), used);
 }
 
 Status Generator::CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,

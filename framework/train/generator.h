@@ -68,7 +68,8 @@ class Generator {
   //   });
   //   how.inputs = {{"memory", memory}};  // the result of an eval program
   //
-  // It computes what it makes of them, such as the keys of attention to the memory, for each token.
+  // What it makes of them by products, such as the keys of attention to the memory, is computed once for
+  // each text (passes/hoist_inputs.h).
   Generator(Graph& graph, const GeneratorOptions& options,
             const std::function<Var(Var, Inputs&)>& model);
 
@@ -90,6 +91,7 @@ class Generator {
   std::string prefill() const { return options_.name + ".prefill"; }
   std::string decode() const { return options_.name + ".decode"; }
   std::string check() const { return options_.name + ".check"; }
+  std::string compute_inputs() const { return options_.name + ".inputs"; }
   int64_t num_checked() const;  // tokens of "check"
   // Returns "generator 'generate'".
   std::string who() const;
@@ -101,11 +103,13 @@ class Generator {
   bool FillsChunk(const std::vector<int64_t>& text, int64_t begin) const;
   Status Run(Trainer& trainer, const std::string& program, const std::vector<int64_t>& tokens,
              int64_t start, const std::vector<NamedData>& inputs) const;
+  // What follows from the inputs of a new text.
+  Status ComputeInputs(Trainer& trainer, const std::vector<NamedData>& inputs) const;
   // Error unless "check", which computes many tokens at once, agrees with the other programs on the
   // tokens of the text. It leaves other caches behind.
   Status CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
                        const std::vector<NamedData>& inputs) const;
-  // Of one token, one after the other and together.
+  // Error unless the logits of one token agree, computed one after the other and together.
   Status CompareLogits(int64_t token, const std::vector<float>& expected, const float* logits,
                        double tolerance) const;
   // Computes the text from token `begin` on, and returns the logits after its last token.

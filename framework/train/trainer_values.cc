@@ -10,6 +10,7 @@
 #include "framework/io/safetensors_writer.h"
 #include "framework/ir/op_registry.h"
 #include "framework/kernels/device_kernels.h"
+#include "framework/ops/op_names.h"
 #include "framework/train/trainer.h"
 
 namespace zg {
@@ -40,7 +41,7 @@ Status Average(const optim::UpdateRule& rule, const std::string& name, const Nam
                TensorValues* parameter) {
   std::vector<const void*> inputs = {parameter->values.data()};
   const TensorType type = {DType::kF32, parameter->shape};
-  KernelSpec spec{{ir::OpRegistry::Global().Find("fused_elementwise"), {type}, {}}, {type}};
+  KernelSpec spec{{ir::OpRegistry::Global().Find(op_names::kFusedElementwise), {type}, {}}, {type}};
   for (const optim::State& state : rule.states) {
     const auto found = states.find(name + "." + state.name);
     if (found == states.end()) return Status::Ok();  // it is frozen

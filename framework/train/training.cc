@@ -171,7 +171,7 @@ struct Training::Impl {
   RunMetrics metrics;
   RunTrace trace;
   optim::Schedule schedule;
-  // Of one step, by the number of the program (Trainer::num_programs) and its variant.
+  // That of one step, by the number of the program (Trainer::num_programs) and its variant.
   std::map<std::pair<int64_t, std::string>, TrafficCounters> predicted_traffic;
   TrafficCounters predicted_of_steps = {};  // so far
   int64_t step_number = 0;                  // of the step that Next() began

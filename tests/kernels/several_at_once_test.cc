@@ -53,8 +53,8 @@ TEST(SeveralAtOnce, SmallProducts) {
 }
 
 TEST(SeveralAtOnce, ShortRowsOfSoftmax) {
-  for (const int64_t columns : {1, 2, 21, 63, 64}) {
-    const int64_t rows = 2 * (1024 / columns) + 3;
+  for (const int64_t columns : {1, 2, 4, 7, 8, 9, 12, 15, 16, 17, 21, 32, 33, 50, 63, 64}) {
+    const int64_t rows = 2 * (4096 / columns) + 3;
     const Floats x = Random(rows * columns, 1, -5.0f, 5.0f);
     const Floats y = Random(rows * columns, 2, -5.0f, 0.0f);
     for (const std::string op : {"softmax", "softmax_grad", "log_softmax", "log_softmax_grad"}) {

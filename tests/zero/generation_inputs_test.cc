@@ -82,6 +82,14 @@ class Translation {
     return logits;
   }
 
+  // Whether the program reads the memory, or what has been made of it.
+  bool ReadsMemory(const std::string& eval) const {
+    for (const ir::Node* node : trainer_->program().graph.NodesOf(ir::OpKind::kInput)) {
+      if (node->section->name == eval && node->attributes.String("name") == "memory") return true;
+    }
+    return false;
+  }
+
   std::string ErrorWithoutInputs() {
     return std::string(generator_->logits(*trainer_, Text(3)).status().message());
   }
@@ -98,6 +106,9 @@ TEST(Generation, SeesInputsBesideTheText) {
   const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
     Translation translation(communicator);
     ZG_RETURN_IF_ERROR(translation.Start());
+    EXPECT_TRUE(translation.ReadsMemory("generate.inputs"));
+    EXPECT_FALSE(translation.ReadsMemory("generate.prefill"));
+    EXPECT_FALSE(translation.ReadsMemory("generate.decode"));
     std::vector<float> memory(kMemory * kWidth);
     std::vector<std::vector<float>> logits;
     for (const float scale : {1.0f, -3.0f}) {

@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/softmax_rows.h"
+#include "framework/kernels/cpu/turned_rows.h"
 #include "framework/kernels/math/vector_math.h"
 
 namespace zg {
@@ -31,8 +32,33 @@ ZG_INLINE void ExpOfLongRow(const float* x, int64_t columns, float largest, floa
   }
 }
 
+ZG_INLINE void SoftmaxOfTurned(const float* x, int64_t rows, int64_t columns, float* y) {
+  ForTurned(
+      rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
+        TurnedRows turned;
+        float maxima[kTurnedRows], factors[kTurnedRows];
+        Turn(x + begin * columns, count, columns, &turned);
+        MaximaOfTurned(turned, columns, maxima);
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
+              return ExpOfNotHigh(turned.element(i)[r] - maxima[r]);
+            },
+            &turned);
+        SumsOfTurned(turned, columns, factors);
+        for (int64_t r = 0; r < kTurnedRows; ++r) factors[r] = 1.0f / factors[r];
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r)
+                __attribute__((always_inline)) { return turned.element(i)[r] * factors[r]; },
+            &turned);
+        TurnBack(turned, count, columns, y + begin * columns);
+      });
+}
+
 void SoftmaxRows(const float* x, const float*, int64_t rows, int64_t columns, float* y) {
   Multiversion([=]() ZG_VERSION {
+    if (AreTurned(rows, columns)) return SoftmaxOfTurned(x, rows, columns, y);
     float maxima[kMostRowsAtOnce];
     MaximaOf(x, rows, columns, maxima);
     if (rows == 1) {
@@ -49,8 +75,34 @@ void SoftmaxRows(const float* x, const float*, int64_t rows, int64_t columns, fl
   });
 }
 
+ZG_INLINE void SoftmaxGradOfTurned(const float* dy, const float* y, int64_t rows, int64_t columns,
+                                   float* dx) {
+  ForTurned(
+      rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
+        TurnedRows slopes, values, products;
+        float dots[kTurnedRows];
+        Turn(dy + begin * columns, count, columns, &slopes);
+        Turn(y + begin * columns, count, columns, &values);
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
+              return slopes.element(i)[r] * values.element(i)[r];
+            },
+            &products);
+        SumsOfTurned(products, columns, dots);
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
+              return values.element(i)[r] * (slopes.element(i)[r] - dots[r]);
+            },
+            &products);
+        TurnBack(products, count, columns, dx + begin * columns);
+      });
+}
+
 void SoftmaxGradRows(const float* dy, const float* y, int64_t rows, int64_t columns, float* dx) {
   Multiversion([=]() ZG_VERSION {
+    if (AreTurned(rows, columns)) return SoftmaxGradOfTurned(dy, y, rows, columns, dx);
     for (int64_t begin = 0; begin < rows * columns; begin += columns) {
       const float* const own_dy = dy + begin;
       const float* const own_y = y + begin;
@@ -85,8 +137,34 @@ ZG_INLINE float SumOfExponentials(const float* x, int64_t columns, float largest
   return sum;
 }
 
+ZG_INLINE void LogSoftmaxOfTurned(const float* x, int64_t rows, int64_t columns, float* y) {
+  ForTurned(
+      rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
+        TurnedRows turned, terms;
+        float shifts[kTurnedRows], sums[kTurnedRows];
+        Turn(x + begin * columns, count, columns, &turned);
+        MaximaOfTurned(turned, columns, shifts);
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
+              return ExpOfNotHigh(turned.element(i)[r] - shifts[r]);
+            },
+            &terms);
+        SumsOfTurned(terms, columns, sums);
+        ZG_INDEPENDENT
+        for (int64_t r = 0; r < kTurnedRows; ++r) shifts[r] += Log<Fused>(sums[r]);
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r)
+                __attribute__((always_inline)) { return turned.element(i)[r] - shifts[r]; },
+            &turned);
+        TurnBack(turned, count, columns, y + begin * columns);
+      });
+}
+
 void LogSoftmaxRows(const float* x, const float*, int64_t rows, int64_t columns, float* y) {
   Multiversion([=]() ZG_VERSION {
+    if (AreTurned(rows, columns)) return LogSoftmaxOfTurned(x, rows, columns, y);
     float shifts[kMostRowsAtOnce];
     MaximaOf(x, rows, columns, shifts);
     if (rows == 1) {
@@ -106,8 +184,28 @@ void LogSoftmaxRows(const float* x, const float*, int64_t rows, int64_t columns,
   });
 }
 
+ZG_INLINE void LogSoftmaxGradOfTurned(const float* dy, const float* y, int64_t rows,
+                                      int64_t columns, float* dx) {
+  ForTurned(
+      rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
+        TurnedRows slopes, values;
+        float sums[kTurnedRows];
+        Turn(dy + begin * columns, count, columns, &slopes);
+        Turn(y + begin * columns, count, columns, &values);
+        SumsOfTurned(slopes, columns, sums);
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
+              return slopes.element(i)[r] - ExpOfNotHigh(values.element(i)[r]) * sums[r];
+            },
+            &values);
+        TurnBack(values, count, columns, dx + begin * columns);
+      });
+}
+
 void LogSoftmaxGradRows(const float* dy, const float* y, int64_t rows, int64_t columns, float* dx) {
   Multiversion([=]() ZG_VERSION {
+    if (AreTurned(rows, columns)) return LogSoftmaxGradOfTurned(dy, y, rows, columns, dx);
     if (rows == 1) {
       const float sum = SumOfRow(dy, columns);
       ZG_INDEPENDENT

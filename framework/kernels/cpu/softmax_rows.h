@@ -7,19 +7,20 @@
 
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/turned_rows.h"
 #include "framework/kernels/math/vector_math.h"
 
 namespace zg {
 
 inline constexpr int64_t kMostRowsAtOnce = 512;
-inline constexpr int64_t kMostElementsAtOnce = 1024;  // of several rows
+inline constexpr int64_t kMostElementsAtOnce = 4096;  // of several rows
 
 // How many rows to process at once: one that is long enough by itself.
 inline int64_t RowsAtOnce(int64_t columns) {
   constexpr int64_t kLong = 64;
-  return columns >= kLong
-             ? 1
-             : std::min(kMostRowsAtOnce, kMostElementsAtOnce / std::max<int64_t>(1, columns));
+  if (columns >= kLong) return 1;
+  const int64_t blocks = kMostElementsAtOnce / kTurnedRows / std::max<int64_t>(1, columns);
+  return std::min(kMostRowsAtOnce, blocks * kTurnedRows);
 }
 
 // y[r][i] = exp(x[r][i] - shifts[r]). y may be x.
@@ -55,10 +56,31 @@ struct ExpTimes {
   float scale;
 };
 
+ZG_INLINE void LogSumExpOfTurned(const float* x, int64_t rows, int64_t columns, float* results) {
+  ForTurned(
+      rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
+        TurnedRows turned;
+        float maxima[kTurnedRows], sums[kTurnedRows];
+        Turn(x + begin * columns, count, columns, &turned);
+        MaximaOfTurned(turned, columns, maxima);
+        const ExpTimes exp{1.0f};
+        SetTurned(
+            columns,
+            [&](int64_t i, int64_t r)
+                __attribute__((always_inline)) { return exp(turned.element(i)[r] - maxima[r]); },
+            &turned);
+        SumsOfTurned(turned, columns, sums);
+        ZG_INDEPENDENT
+        for (int64_t r = 0; r < kTurnedRows; ++r) sums[r] = maxima[r] + Log(sums[r]);
+        std::copy_n(sums, count, results + begin);
+      });
+}
+
 // ln(sum of e^x) of RowsAtOnce() rows or fewer, stabilised by their maxima.
 inline void LogSumExpRows(const float* x, int64_t rows, int64_t columns, float* terms,
                           float* results) {
   Multiversion([=]() ZG_VERSION {
+    if (AreTurned(rows, columns)) return LogSumExpOfTurned(x, rows, columns, results);
     MaximaOf(x, rows, columns, results);
     ExpBelow(x, rows, columns, results, ExpTimes{1.0f}, terms);
     for (int64_t r = 0; r < rows; ++r) results[r] += Log(SumOfRow(terms + r * columns, columns));
