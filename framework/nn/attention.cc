@@ -1,5 +1,7 @@
 #include "framework/nn/attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "framework/nn/conditions.h"
@@ -9,6 +11,7 @@
 #include "framework/nn/functions.h"
 #include "framework/nn/shapes.h"
 #include "framework/nn/trace.h"
+#include "framework/ops/rotary_frequencies.h"
 
 namespace zg {
 namespace {
@@ -145,6 +148,28 @@ Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
   return trace.Append("dropout_attention", inputs, std::move(attributes));
 }
 
+RotaryOptions yarn_rotary(int64_t rotated, double theta, double factor, int64_t original_context,
+                          double fast_turns, double slow_turns) {
+  RotaryOptions options;
+  options.theta = theta;
+  options.rotated = rotated;
+  options.scale = factor <= 1.0 ? 1.0 : 0.1 * std::log(factor) + 1.0;
+  const auto channels = static_cast<double>(rotated);
+  const auto pair_of = [&](double turns) {  // that turns so often within the original context
+    const double wavelength = static_cast<double>(original_context) / turns;
+    return channels * std::log(wavelength / (2.0 * std::acos(-1.0))) / (2.0 * std::log(theta));
+  };
+  const double first = std::max(std::floor(pair_of(fast_turns)), 0.0);
+  double last = std::min(std::ceil(pair_of(slow_turns)), channels - 1.0);
+  if (first == last) last += 0.001;
+  for (int64_t pair = 0; pair < rotated / 2; ++pair) {
+    const double frequency = std::pow(theta, -2.0 * static_cast<double>(pair) / channels);
+    const double share = std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
+    options.frequencies.push_back(frequency * (1.0 - share) + frequency / factor * share);
+  }
+  return options;
+}
+
 Var rotary(Var x, int64_t head_size, const RotaryOptions& options, Var positions) {
   std::vector<Var> inputs = {x};
   if (positions.empty() && nn::Decoding::Current() != nullptr) {
@@ -158,7 +183,10 @@ Var rotary(Var x, int64_t head_size, const RotaryOptions& options, Var positions
                      {"factor", options.factor},
                      {"low_frequency", options.low_frequency},
                      {"high_frequency", options.high_frequency},
-                     {"original_context", options.original_context}});
+                     {"original_context", options.original_context},
+                     {"frequencies", FrequenciesText(options.frequencies)},
+                     {"rotated", options.rotated},
+                     {"scale", options.scale}});
 }
 
 }  // namespace zg

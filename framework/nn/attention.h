@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "framework/nn/var.h"
 
@@ -47,7 +48,18 @@ struct RotaryOptions {
   double low_frequency = 1.0;
   double high_frequency = 4.0;
   int64_t original_context = 8192;
+  // The frequency of each pair, in angles for each position, instead of theta and the scaling.
+  std::vector<double> frequencies = {};
+  int64_t rotated = 0;  // the first channels of each head, which alone are rotated; 0: all
+  double scale = 1.0;   // of cosines and sines: the attention factor of YaRN and LongRoPE
 };
+
+// YaRN (arXiv 2309.00071): frequencies for `factor` times the context. Those that turn fewer than
+// slow_turns times within the original one are divided by the factor, those that turn more than
+// fast_turns times stay, and in between the share changes linearly with the pair's index. The scale is
+// 0.1 ln(factor) + 1, which section 3.4 of the paper gives to queries and keys. `rotated` as above.
+RotaryOptions yarn_rotary(int64_t rotated, double theta, double factor, int64_t original_context,
+                          double fast_turns = 32.0, double slow_turns = 1.0);
 
 // Rotates x (B, T, heads head_size) by its positions: 0, 1, ... along T, or from `positions`: i64
 // (1) or (B), the position of each sequence's first element, or (B, T).

@@ -4,6 +4,7 @@
 
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
+#include "framework/ops/rotary_frequencies.h"
 
 namespace zg {
 namespace {
@@ -34,6 +35,24 @@ Status CheckAttributes(const ir::OpCall& call, const InputNames& names) {
         call.op->name, attributes.Float("theta"), attributes.Float("factor"), low, high,
         attributes.Int("original_context"));
   }
+  const int64_t rotated = attributes.Int("rotated");
+  if (rotated < 0 || rotated % 2 != 0 || rotated > head_size) {
+    return InvalidArgument(
+        "{}: got {} rotated channels, expected an even number up to {}, the head's", call.op->name,
+        rotated, head_size);
+  }
+  if (!(attributes.Float("scale") > 0.0)) {
+    return InvalidArgument("{}: got scale={}, expected a positive number", call.op->name,
+                           attributes.Float("scale"));
+  }
+  if (const std::string& text = attributes.String("frequencies"); !text.empty()) {
+    const int64_t pairs = (rotated == 0 ? head_size : rotated) / 2;
+    const std::optional<std::vector<double>> frequencies = ParseFrequencies(text);
+    if (!frequencies || static_cast<int64_t>(frequencies->size()) != pairs) {
+      return InvalidArgument("{}: got the frequencies '{}', expected {} finite numbers",
+                             call.op->name, text, pairs);
+    }
+  }
   if (call.inputs.size() == 1) return Status::Ok();
   const TensorType& positions = call.inputs[1];
   const bool fits = positions.shape == Shape{1} || positions.shape == Shape{x.dim(0)} ||
@@ -52,7 +71,9 @@ ir::OpDef Rotary() {
       "angle position theta^(-2i/D), or minus it if `inverse`: (a cos - b sin, b cos + a sin). The "
       "position is t, or positions[0] + t, positions[b] + t, positions[b, t]. A `factor` other than "
       "1 divides frequencies as Llama 3 does: those with a wavelength above original_context / "
-      "low_frequency by all of it, those below original_context / high_frequency not at all.";
+      "low_frequency by all of it, those below original_context / high_frequency not at all. "
+      "`frequencies`, joined by commas, are those of the pairs instead. Of each head the first `rotated` "
+      "channels take part, as if D were that; 0: all. `scale` multiplies cosines and sines.";
   op.max_inputs = 2;
   op.attributes = {{"head_size", int64_t{2}, true},
                    {"theta", 10000.0},
@@ -61,7 +82,10 @@ ir::OpDef Rotary() {
                    {"factor", 1.0},
                    {"low_frequency", 1.0},
                    {"high_frequency", 4.0},
-                   {"original_context", int64_t{8192}}};
+                   {"original_context", int64_t{8192}},
+                   {"frequencies", std::string()},
+                   {"rotated", int64_t{0}},
+                   {"scale", 1.0}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"x"}));
     ZG_RETURN_IF_ERROR(CheckAttributes(call, names));

@@ -234,10 +234,10 @@ Status Generator::CheckTogether(Trainer& trainer, const std::vector<int64_t>& te
   ZG_ASSIGN_OR_RETURN(expected[num_checked() - 1], Compute(trainer, tokens, inputs, 0));
   ZG_RETURN_IF_ERROR(Run(trainer, check(), tokens, 0, inputs));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result(check()));
-  // They are equal on the CPU; a GPU, and 16 bits, may round otherwise.
+  // On the CPU few operations round otherwise for another number of tokens, and none in attention; a GPU
+  // does, and so do 16 bits.
   const bool is_half = trainer.program().options.dtype != DType::kF32;
-  const bool is_exact = !is_half && trainer.executor().device().is_host();
-  const double tolerance = is_half ? 0.3 : is_exact ? 0.0 : 0.01;
+  const double tolerance = is_half ? 0.3 : trainer.executor().device().is_host() ? 1e-4 : 0.01;
   for (const auto& [token, row] : expected) {
     ZG_RETURN_IF_ERROR(CompareLogits(token, row, logits.data() + token * vocabulary_, tolerance));
   }

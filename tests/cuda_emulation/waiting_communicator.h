@@ -57,6 +57,13 @@ class WaitingCommunicator : public CommunicatorOver {
   Arena& arena() override { return arena_; }
   Group& world() override { return world_; }
 
+  StatusOr<std::unique_ptr<Communicator>> Duplicate() override {
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> peers, other().Duplicate());
+    auto duplicate = std::make_unique<WaitingCommunicator>(peers.get());
+    duplicate->owned_peers_ = std::move(peers);
+    return std::unique_ptr<Communicator>(std::move(duplicate));
+  }
+
  protected:
   StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {
     ZG_ASSIGN_OR_RETURN(Group * group, other().GroupOf(ranks));
@@ -64,6 +71,7 @@ class WaitingCommunicator : public CommunicatorOver {
   }
 
  private:
+  std::unique_ptr<Communicator> owned_peers_;  // of a duplicate
   WaitingArena arena_;
   WaitingGroup world_;
 };

@@ -177,6 +177,12 @@ Status CheckTargets(const char* op, const int64_t* targets, int64_t rows, int64_
   return Status::Ok();
 }
 
+// The terms of LogSumExpRows, and in 16 bits also these rows in f32.
+int64_t BytesOfRows(DType dtype, int64_t rows, int64_t columns) {
+  const int64_t wide = dtype == DType::kF32 ? 0 : rows * columns;
+  return (LogSumExpTerms(columns) + wide) * static_cast<int64_t>(sizeof(float));
+}
+
 // loss = sum over rows of (log_sum_exp - logits[target]) / divisor, added by the calling thread.
 class SoftmaxCrossEntropy : public Kernel {
  public:
@@ -204,7 +210,7 @@ class SoftmaxCrossEntropy : public Kernel {
                   const int64_t rows = std::min(rows_at_once_, end - row);
                   const float* const logits =
                       RowsInF32(dtype_, arguments.inputs[0], row, rows, logits_.columns,
-                                terms + rows_at_once_ * logits_.columns);
+                                terms + LogSumExpTerms(logits_.columns));
                   LogSumExpRows(logits, rows, logits_.columns, terms, log_sum_exp + row);
                 }
               });
@@ -222,11 +228,7 @@ class SoftmaxCrossEntropy : public Kernel {
   }
 
  private:
-  // The exponentials of rows_at_once_, and in 16 bits also these rows in f32.
-  int64_t BytesOfThread() const {
-    const int64_t num_blocks = dtype_ == DType::kF32 ? 1 : 2;
-    return num_blocks * rows_at_once_ * logits_.columns * static_cast<int64_t>(sizeof(float));
-  }
+  int64_t BytesOfThread() const { return BytesOfRows(dtype_, rows_at_once_, logits_.columns); }
 
   const DType dtype_;
   const MatrixShape logits_;
@@ -337,17 +339,13 @@ class SoftmaxCrossEntropyWithGrad : public Kernel {
   int64_t LossBytes() const {
     return WholeLines(logits_.rows * static_cast<int64_t>(sizeof(double)));
   }
-  // The exponentials of rows_at_once_, and in 16 bits these rows in f32.
-  int64_t BytesOfThread() const {
-    const int64_t num_blocks = dtype_ == DType::kF32 ? 1 : 2;
-    return num_blocks * rows_at_once_ * logits_.columns * static_cast<int64_t>(sizeof(float));
-  }
+  int64_t BytesOfThread() const { return BytesOfRows(dtype_, rows_at_once_, logits_.columns); }
 
   // The rows' terms of the loss. Logits are read before their gradients, which may be in their place.
   void RunRows(const KernelArguments& arguments, int64_t first, int64_t rows, float* terms,
                double* losses) const {
     const int64_t columns = logits_.columns;
-    float* const wide = terms + rows_at_once_ * columns;
+    float* const wide = terms + LogSumExpTerms(columns);
     const float* const logits = RowsInF32(dtype_, arguments.inputs[1], first, rows, columns, wide);
     const int64_t* const targets = arguments.input<int64_t>(2) + first;
     float log_sum_exp[kMostRowsAtOnce];

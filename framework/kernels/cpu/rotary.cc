@@ -11,23 +11,26 @@
 namespace zg {
 namespace {
 
-void FindTurns(const float* frequencies, float position, int64_t count, float* cosines,
+void FindTurns(const float* frequencies, float position, int64_t count, float scale, float* cosines,
                float* sines) {
   Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) cosines[i] = elementwise::Cos(position * frequencies[i]);
+    for (int64_t i = 0; i < count; ++i) {
+      cosines[i] = elementwise::Cos(position * frequencies[i]) * scale;
+    }
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) sines[i] = elementwise::Sin(position * frequencies[i]);
+    for (int64_t i = 0; i < count; ++i) {
+      sines[i] = elementwise::Sin(position * frequencies[i]) * scale;
+    }
   });
 }
 
-// Turns the pairs of the heads of one position. The elements of a pair are neighbours or half a head
-// apart.
+// Turns the pairs of the heads of one position, and copies the other channels. The elements of a pair are
+// neighbours, or as many apart as there are pairs.
 template <bool kInterleaved, typename T>
-void TurnHeads(const T* x, const float* cosines, const float* sines, int64_t size, int64_t heads,
-               T* y) {
+void TurnHeads(const T* x, const float* cosines, const float* sines, int64_t size, int64_t pairs,
+               int64_t heads, T* y) {
   Multiversion([=]() ZG_VERSION {
-    const int64_t pairs = size / 2;
     const int64_t step = kInterleaved ? 2 : 1;
     const int64_t distance = kInterleaved ? 1 : pairs;
     for (int64_t first = 0; first < heads * size; first += size) {
@@ -39,6 +42,8 @@ void TurnHeads(const T* x, const float* cosines, const float* sines, int64_t siz
         y[at] = FromF32<T>(a * cosines[i] - b * sines[i]);
         y[at + distance] = FromF32<T>(b * cosines[i] + a * sines[i]);
       }
+      ZG_INDEPENDENT
+      for (int64_t c = first + 2 * pairs; c < first + size; ++c) y[c] = x[c];
     }
   });
 }
@@ -50,7 +55,7 @@ constexpr int64_t kPositions = 16;
 class Rotary : public Kernel {
  public:
   explicit Rotary(const KernelSpec& spec)
-      : call_(spec.call), pairs_(call_.head_size / 2), threads_(spec.threads) {}
+      : call_(spec.call), pairs_(call_.rotated / 2), threads_(spec.threads) {}
 
   int64_t workspace_bytes() const override {
     return WorkspaceBytes(NumSharing(threads_, call_.time, 1, Cost()), BytesOfThread());
@@ -69,7 +74,7 @@ class Rotary : public Kernel {
   int64_t Cost() const { return 2 * call_.batch * call_.heads * call_.head_size; }
   // The cosines and sines of kPositions.
   int64_t BytesOfThread() const {
-    return kPositions * call_.head_size * static_cast<int64_t>(sizeof(float));
+    return kPositions * 2 * pairs_ * static_cast<int64_t>(sizeof(float));
   }
 
   void RunTimes(const KernelArguments& arguments, int64_t begin, int64_t end,
@@ -86,12 +91,12 @@ class Rotary : public Kernel {
             if (positions != nullptr) {
               position += positions[b * call_.batch_stride + t * call_.time_stride];
             }
-            FindTurns(call_.frequencies.data(), static_cast<float>(position), pairs_, cosines,
-                      sines);
+            FindTurns(call_.frequencies.data(), static_cast<float>(position), pairs_, call_.scale,
+                      cosines, sines);
           }
           TurnPosition(arguments, (b * call_.time + t) * call_.heads * call_.head_size, cosines,
                        sines);
-          cosines += call_.head_size;
+          cosines += 2 * pairs_;
         }
       }
     }
@@ -104,7 +109,7 @@ class Rotary : public Kernel {
       const T* const x = arguments.input<T>(0) + offset;
       T* const y = arguments.output<T>(0) + offset;
       const auto turn = call_.interleaved ? TurnHeads<true, T> : TurnHeads<false, T>;
-      turn(x, cosines, sines, call_.head_size, call_.heads, y);
+      turn(x, cosines, sines, call_.head_size, pairs_, call_.heads, y);
     });
   }
 

@@ -13,14 +13,20 @@
 namespace zg {
 
 inline constexpr int64_t kMostRowsAtOnce = 512;
-inline constexpr int64_t kMostElementsAtOnce = 4096;  // of several rows
+inline constexpr int64_t kMostElementsAtOnce = kMostTurned * kTurnedRows;  // of several rows
 
 // How many rows to process at once: one that is long enough by itself.
 inline int64_t RowsAtOnce(int64_t columns) {
   constexpr int64_t kLong = 64;
+  constexpr int64_t kElements = 1024;
   if (columns >= kLong) return 1;
-  const int64_t blocks = kMostElementsAtOnce / kTurnedRows / std::max<int64_t>(1, columns);
-  return std::min(kMostRowsAtOnce, blocks * kTurnedRows);
+  const int64_t rows = std::min(kMostRowsAtOnce, kElements / std::max<int64_t>(1, columns));
+  return columns <= kMostTurned ? std::max(kTurnedRows, rows / kTurnedRows * kTurnedRows) : rows;
+}
+
+// Elements of the memory that LogSumExpRows needs.
+inline int64_t LogSumExpTerms(int64_t columns) {
+  return columns * (columns <= kMostTurned ? kFewRows : RowsAtOnce(columns));
 }
 
 // y[r][i] = exp(x[r][i] - shifts[r]). y may be x.
@@ -76,7 +82,7 @@ ZG_INLINE void LogSumExpOfTurned(const float* x, int64_t rows, int64_t columns, 
       });
 }
 
-// ln(sum of e^x) of RowsAtOnce() rows or fewer, stabilised by their maxima.
+// ln(sum of e^x) of RowsAtOnce() rows or fewer, stabilised by their maxima; `terms`: LogSumExpTerms().
 inline void LogSumExpRows(const float* x, int64_t rows, int64_t columns, float* terms,
                           float* results) {
   Multiversion([=]() ZG_VERSION {

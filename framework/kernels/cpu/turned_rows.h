@@ -15,10 +15,10 @@ inline constexpr int64_t kTurnedRows = 64;
 inline constexpr int64_t kMostTurned =
     3 * kLanes;  // elements of a row; of longer ones it does not pay
 
-// Whether turning pays.
+inline constexpr int64_t kFewRows = 4;  // for which turning does not pay
+
 inline bool AreTurned(int64_t rows, int64_t columns) {
-  constexpr int64_t kFew = 4;
-  return rows > kFew && columns <= kMostTurned;
+  return rows > kFewRows && columns <= kMostTurned;
 }
 
 struct TurnedRows {
