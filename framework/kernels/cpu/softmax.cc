@@ -38,14 +38,7 @@ ZG_INLINE void SoftmaxOfTurned(const float* x, int64_t rows, int64_t columns, fl
         TurnedRows turned;
         float maxima[kTurnedRows], factors[kTurnedRows];
         Turn(x + begin * columns, count, columns, &turned);
-        MaximaOfTurned(turned, columns, maxima);
-        SetTurned(
-            columns,
-            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
-              return ExpOfNotHigh(turned.element(i)[r] - maxima[r]);
-            },
-            &turned);
-        SumsOfTurned(turned, columns, factors);
+        ExponentialsOfTurned(turned, columns, FusedExp(), maxima, &turned, factors);
         for (int64_t r = 0; r < kTurnedRows; ++r) factors[r] = 1.0f / factors[r];
         SetTurned(
             columns,
@@ -143,14 +136,7 @@ ZG_INLINE void LogSoftmaxOfTurned(const float* x, int64_t rows, int64_t columns,
         TurnedRows turned, terms;
         float shifts[kTurnedRows], sums[kTurnedRows];
         Turn(x + begin * columns, count, columns, &turned);
-        MaximaOfTurned(turned, columns, shifts);
-        SetTurned(
-            columns,
-            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
-              return ExpOfNotHigh(turned.element(i)[r] - shifts[r]);
-            },
-            &terms);
-        SumsOfTurned(terms, columns, sums);
+        ExponentialsOfTurned(turned, columns, FusedExp(), shifts, &terms, sums);
         ZG_INDEPENDENT
         for (int64_t r = 0; r < kTurnedRows; ++r) shifts[r] += Log<Fused>(sums[r]);
         SetTurned(

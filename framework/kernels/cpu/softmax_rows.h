@@ -62,20 +62,27 @@ struct ExpTimes {
   float scale;
 };
 
+// The maxima of turned rows, the exponentials of their elements below these, and the sums of those. y may
+// be x.
+template <typename Exponential>
+ZG_INLINE void ExponentialsOfTurned(const TurnedRows& x, int64_t columns, const Exponential& exp,
+                                    float* maxima, TurnedRows* y, float* sums) {
+  MaximaOfTurned(x, columns, maxima);
+  SetTurned(
+      columns,
+      [&](int64_t i, int64_t r)
+          __attribute__((always_inline)) { return exp(x.element(i)[r] - maxima[r]); },
+      y);
+  SumsOfTurned(*y, columns, sums);
+}
+
 ZG_INLINE void LogSumExpOfTurned(const float* x, int64_t rows, int64_t columns, float* results) {
   ForTurned(
       rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
         TurnedRows turned;
         float maxima[kTurnedRows], sums[kTurnedRows];
         Turn(x + begin * columns, count, columns, &turned);
-        MaximaOfTurned(turned, columns, maxima);
-        const ExpTimes exp{1.0f};
-        SetTurned(
-            columns,
-            [&](int64_t i, int64_t r)
-                __attribute__((always_inline)) { return exp(turned.element(i)[r] - maxima[r]); },
-            &turned);
-        SumsOfTurned(turned, columns, sums);
+        ExponentialsOfTurned(turned, columns, ExpTimes{1.0f}, maxima, &turned, sums);
         ZG_INDEPENDENT
         for (int64_t r = 0; r < kTurnedRows; ++r) sums[r] = maxima[r] + Log(sums[r]);
         std::copy_n(sums, count, results + begin);
