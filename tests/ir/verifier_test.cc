@@ -124,7 +124,9 @@ TEST_F(VerifierTest, AttributesAreThoseOfTheOp) {
   ir::Node* input = graph.FindValue("x")->producer;
   input->attributes.Set("color", int64_t{1});
   EXPECT_EQ(Error(graph), "forward: input %x: unknown attribute 'color'");
-  input->attributes = {{"dtype", DType::kF32}, {"name", std::string("x")}, {"once", std::string()},
+  input->attributes = {{"dtype", DType::kF32},
+                       {"name", std::string("x")},
+                       {"once", std::string()},
                        {"shape", Shape{6, 8}}};
   EXPECT_EQ(Error(graph), "forward: input %x: attribute 'placement' is missing");
   input->attributes.Set("placement", int64_t{0});

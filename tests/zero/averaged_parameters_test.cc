@@ -2,8 +2,6 @@
 // The bits are the same at every stage and on any number of ranks, and eagerly; values are compared with
 // formulas written out here.
 
-#include "framework/nn/averaged_parameters.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
