@@ -6,8 +6,9 @@
 // Requires: keep-caches has run; no placements yet.
 //
 // Ensures: no input has the attribute. Values that depend on inputs with it, on parameters and on
-// constants alone, and that products (ops with many flops for an element) lead to, are computed by the added program, which
-// is before the programs that read them. It must run before these, with the same inputs.
+// constants alone, and that products (ops with many flops for an element) lead to, are computed by the
+// added program, which is before the programs that read them. It must run before these, with the same
+// inputs.
 //
 // Before:
 //   eval "decode":
