@@ -7,12 +7,17 @@
 #include <tuple>
 #include <utility>
 
+#include "framework/passes/offsets_over_time.h"
+
 namespace zg {
 namespace {
 
 // The length of the search if the bound is not reached, first over orders, at least one of them, then
 // by improvements. A round places all buffers once and compares them with one another.
 constexpr int64_t kMaxOrderComparisons = 1'000'000'000;
+// If one round takes more comparisons, a placement over time is good enough at this much above the
+// bound.
+constexpr double kGoodEnough = 1.02;
 constexpr int64_t kMaxImprovements = 200;
 constexpr int64_t kMaxImprovementComparisons = 100'000'000;
 
@@ -39,7 +44,9 @@ struct Placement {
 
 class TimelinePlanner {
  public:
-  explicit TimelinePlanner(std::vector<Item> items) : items_(std::move(items)) {}
+  explicit TimelinePlanner(std::vector<Item> items) : items_(std::move(items)) {
+    for (const Item& item : items_) last_moment_ = std::max(last_moment_, item.last);
+  }
 
   // The largest sum of bytes alive at one moment.
   int64_t LowerBound() const {
@@ -52,6 +59,13 @@ class TimelinePlanner {
   Placement Run(int64_t enough) {
     Placement best;
     best.top = std::numeric_limits<int64_t>::max();
+    if (Comparisons() > kMaxOrderComparisons) {
+      for (const bool backwards : {false, true}) {
+        Placement placement = PlaceOverTime(backwards);
+        if (placement.top < best.top) best = std::move(placement);
+      }
+      if (static_cast<double>(best.top) <= kGoodEnough * static_cast<double>(enough)) return best;
+    }
     std::vector<int> best_order;
     Fit best_fit = Fit::kLowest;
     int64_t rounds = std::max<int64_t>(1, kMaxOrderComparisons / Comparisons());
@@ -89,9 +103,7 @@ class TimelinePlanner {
 
   // By moment.
   std::vector<int64_t> AliveBytes() const {
-    int end = 0;
-    for (const Item& item : items_) end = std::max(end, item.last + 1);
-    std::vector<int64_t> alive(end + 1);
+    std::vector<int64_t> alive(last_moment_ + 2);
     for (const Item& item : items_) {
       alive[item.first] += item.bytes;
       alive[item.last + 1] -= item.bytes;
@@ -126,6 +138,20 @@ class TimelinePlanner {
         OrderBy([](const Item& i) { return std::tuple(-i.first, i.bytes); }),
         OrderBy([](const Item& i) { return std::tuple(i.last, i.bytes); }),
     };
+  }
+
+  // Puts the items in the order of time or the opposite one.
+  Placement PlaceOverTime(bool backwards) const {
+    std::vector<TimedBuffer> buffers;
+    for (const Item& item : items_) {
+      buffers.push_back({item.bytes, backwards ? last_moment_ - item.last : item.first,
+                         backwards ? last_moment_ - item.first : item.last});
+    }
+    Placement placement = {OffsetsOverTime(buffers)};
+    for (size_t i = 0; i < items_.size(); ++i) {
+      placement.top = std::max(placement.top, placement.offsets[i] + items_[i].bytes);
+    }
+    return placement;
   }
 
   // Puts the items, in the given order, into the lowest or the tightest gap where they fit.
@@ -184,6 +210,7 @@ class TimelinePlanner {
   }
 
   std::vector<Item> items_;
+  int last_moment_ = 0;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ inline constexpr int64_t kBufferAlignmentBytes = 64;
 
 // Deterministic; moments must not be negative. Buffers that are always alive are at the bottom.
 // Stops as soon as the arena is as small as the lower bound, or after a fixed number of
-// comparisons.
+// comparisons; for more than thirty thousand buffers, where a placement is within 2 % of the bound.
 OffsetPlan AssignOffsets(const std::vector<Lifetime>& buffers);
 
 }  // namespace zg

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "framework/passes/assign_offsets.h"
+#include "framework/passes/offsets_over_time.h"
 #include "tests/testing/parse_or_die.h"
 
 namespace zg {
@@ -68,6 +69,43 @@ TEST(AssignOffsets, StaysNearTheLowerBound) {
     sum += static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
   }
   EXPECT_LE(sum / kRounds, 1.03);  // greedy orders alone: 1.06
+}
+
+std::vector<TimedBuffer> Timed(const std::vector<Lifetime>& buffers) {
+  std::vector<TimedBuffer> timed;
+  for (const Lifetime& buffer : buffers) {
+    timed.push_back({buffer.bytes + 1, buffer.first, buffer.last});
+  }
+  return timed;
+}
+
+TEST(OffsetsOverTime, BuffersAliveTogetherDoNotOverlap) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 50; ++round) {
+    const std::vector<TimedBuffer> buffers = Timed(RandomLifetimes(random, 1 + random() % 100));
+    const std::vector<int64_t> offsets = OffsetsOverTime(buffers);
+    for (size_t a = 0; a < buffers.size(); ++a) {
+      EXPECT_GE(offsets[a], 0);
+      for (size_t b = 0; b < a; ++b) {
+        if (buffers[a].first > buffers[b].last || buffers[b].first > buffers[a].last) continue;
+        EXPECT_FALSE(Overlap(offsets[a], buffers[a].bytes, offsets[b], buffers[b].bytes));
+      }
+    }
+  }
+}
+
+// A chain of steps of which each keeps a value until the way back reaches it: a program that is too
+// long to compare every two of its buffers.
+TEST(AssignOffsets, LongProgramsAreNearTheLowerBound) {
+  constexpr int kSteps = 40000;
+  std::vector<Lifetime> buffers;
+  for (int i = 0; i < kSteps; ++i) {
+    buffers.push_back({64 * (1 + i % 3), 0, i, 2 * kSteps - i});
+    buffers.push_back({64 * (1 + i % 7), 0, i, i + 2});
+  }
+  const OffsetPlan plan = AssignOffsets(buffers);
+  EXPECT_LE(static_cast<double>(plan.arena_bytes),
+            1.02 * static_cast<double>(plan.lower_bound_bytes));
 }
 
 TEST(AssignOffsets, IsDeterministic) {
