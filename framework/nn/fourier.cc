@@ -1,11 +1,13 @@
 #include "framework/nn/fourier.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "framework/nn/conditions.h"
 #include "framework/nn/constants.h"
 #include "framework/nn/dims.h"
+#include "framework/nn/elementary.h"
 #include "framework/nn/functions.h"
 #include "framework/nn/images.h"
 #include "framework/nn/indexing.h"
@@ -18,25 +20,35 @@ namespace {
 
 constexpr double kTau = 6.283185307179586;
 
-// Rows of cos(2 pi row column / n) and of sin.
+// cos(2 pi t / n) and sin of whole numbers t.
 struct Waves {
   Var cosines;
   Var sines;
 };
 
-Waves WavesOf(int64_t n, int64_t rows, int64_t columns) {
-  const Var turns = remainder(unsqueeze(arange(rows), 1) * arange(columns), n);
-  const Var angles = scale(to(turns, DType::kF32), kTau / static_cast<double>(n));
+Waves WavesAt(Var t, int64_t n) {
+  const Var angles = scale(to(remainder(t, n), DType::kF32), kTau / static_cast<double>(n));
   return {cos(angles), sin(angles)};
 }
 
-// The matrix (n, count) whose product with the real and imaginary parts of the first elements is the
-// inverse: an element stands for its conjugate, too, unless it is its own.
-Waves InverseWavesOf(int64_t n, int64_t count) {
-  const Waves waves = WavesOf(n, n, count);
+// Those of t = row column.
+Waves WavesOf(int64_t n, int64_t rows, int64_t columns) {
+  return WavesAt(unsqueeze(arange(rows), 1) * arange(columns), n);
+}
+
+// The factors of the first elements in the inverse of n: one stands for its conjugate, too, unless it
+// is its own.
+Var InverseFactors(int64_t n, int64_t count) {
   Var times = 2.0 - to(equal(arange(count), 0.0), DType::kF32);
   if (n % 2 == 0) times = times - to(equal(2 * arange(count), static_cast<double>(n)), DType::kF32);
-  times = scale(times, 1.0 / static_cast<double>(n));
+  return scale(times, 1.0 / static_cast<double>(n));
+}
+
+// The matrix (n, count) whose product with the real and imaginary parts of the first elements is the
+// inverse.
+Waves InverseWavesOf(int64_t n, int64_t count) {
+  const Waves waves = WavesOf(n, n, count);
+  const Var times = InverseFactors(n, count);
   return {waves.cosines * times, waves.sines * times};
 }
 
@@ -74,12 +86,86 @@ Complex AlongLast(const char* function, const Complex& x, int64_t dim, const F& 
   return {swapped(y.real), swapped(y.imag)};
 }
 
-Complex TransformLast(const Complex& x) {
+// Up to so many numbers, a matrix of waves costs less than smaller transforms; and if n has no divisors.
+constexpr int64_t kSmallMatrix = 256 * 256;
+constexpr int64_t kLargeMatrix = 1024 * 1024;
+
+// x times e^(-2 pi i t / n) for the waves at t, elementwise. Without an imaginary part x is real.
+Complex Turned(const Complex& x, const Waves& waves) {
+  if (x.imag.empty()) return {x.real * waves.cosines, x.real * scale(waves.sines, -1.0)};
+  return {x.real * waves.cosines + x.imag * waves.sines,
+          x.imag * waves.cosines - x.real * waves.sines};
+}
+
+template <typename F>
+Complex OfParts(const Complex& x, const F& f) {
+  return {f(x.real), x.imag.empty() ? Var() : f(x.imag)};
+}
+
+Complex Transform(const Complex& x, int64_t count);
+
+// By the matrix of all waves.
+Complex TransformByMatrix(const Complex& x, int64_t count) {
   const int64_t n = x.real.dim(-1);
-  const Waves waves = WavesOf(n, n, n);
+  const Waves waves = WavesOf(n, count, n);
+  if (x.imag.empty()) return FromParts(linear(x.real, PartsOf(waves)), -1);
   return {linear(x.real, waves.cosines) + linear(x.imag, waves.sines),
           linear(x.imag, waves.cosines) - linear(x.real, waves.sines)};
 }
+
+// For n = a b elements (Cooley and Tukey, 1965): x[b j + m] and X[k + a l] are matrices; first the
+// transforms of the columns m, which are turned, then those of the rows k.
+Complex TransformByDivisor(const Complex& x, int64_t a, int64_t count) {
+  const int64_t n = x.real.dim(-1), b = n / a;
+  Dims shape = x.real.shape().dims();
+  shape.back() = a;
+  shape.push_back(b);
+  const auto turned = [](Var part) { return transpose(part, -1, -2); };
+  const Complex columns =
+      OfParts(x, [&](Var part) { return turned(reshape(part, shape)); });  // (..., b, a)
+  const Complex rows = OfParts(Turned(Transform(columns, a), WavesOf(n, b, a)), turned);
+  const Complex y = Transform(rows, (count + a - 1) / a);  // (..., a, count / a)
+  return OfParts(y, [&](Var part) { return slice(flatten(turned(part), -2), -1, 0, count); });
+}
+
+// As a convolution (Bluestein, 1970), from 2 jk = j^2 + k^2 - (k - j)^2, by transforms of a power of
+// two elements.
+Complex TransformByConvolution(const Complex& x, int64_t count) {
+  const int64_t n = x.real.dim(-1);
+  int64_t size = 1;
+  while (size < 2 * n - 1) size *= 2;
+  const auto waves_of_squares = [n](Var j) { return WavesAt(j * j, 2 * n); };
+  const Waves own = waves_of_squares(arange(n));
+  const Var far = arange(size), distance = minimum(far, scale(far, -1.0) + size);
+  const Waves between = waves_of_squares(distance);
+  const auto kept = [&](Var part) { return where(distance < n, part, 0.0); };
+  const auto padded = [&](Var part) { return pad(part, -1, 0, size - n); };
+  const Complex filter = Transform({kept(between.cosines), kept(between.sines)}, size);
+  const Complex product = multiply(Transform(OfParts(Turned(x, own), padded), size), filter);
+  // The inverse transform, conjugated twice.
+  const Complex y = conj(Transform(conj(product), count));
+  const auto first = [&](Var wave) { return slice(wave, 0, 0, count) / static_cast<double>(size); };
+  return Turned(y, {first(own.cosines), first(own.sines)});
+}
+
+// The divisor of n that is closest below its root; 1: there is none.
+int64_t DivisorOf(int64_t n) {
+  auto divisor = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+  while (n % divisor != 0) --divisor;
+  return divisor;
+}
+
+// The first `count` elements of the transform of the last dim.
+Complex Transform(const Complex& x, int64_t count) {
+  const int64_t n = x.real.dim(-1);
+  if (n * count <= kSmallMatrix) return TransformByMatrix(x, count);
+  if (const int64_t divisor = DivisorOf(n); divisor > 1) {
+    return TransformByDivisor(x, divisor, count);
+  }
+  return n * count <= kLargeMatrix ? TransformByMatrix(x, count) : TransformByConvolution(x, count);
+}
+
+Complex TransformLast(const Complex& x) { return Transform(x, x.real.dim(-1)); }
 
 struct Frames {
   int64_t size;
@@ -89,7 +175,7 @@ struct Frames {
 
   Frames(int64_t size, const StftOptions& options)
       : size(size),
-        hop(options.hop > 0 ? options.hop : size / 4),
+        hop(options.hop == 0 ? size / 4 : options.hop),
         window(options.window),
         padding(options.center ? size / 2 : 0) {}
 
@@ -114,7 +200,7 @@ Complex multiply(const Complex& a, const Complex& b) {
 
 Complex conj(const Complex& x) { return {x.real, scale(x.imag, -1.0)}; }
 
-Var abs(const Complex& x) { return sqrt(square(x.real) + square(x.imag)); }
+Var abs(const Complex& x) { return hypot(x.real, x.imag); }
 
 Complex fft(const Complex& x, int64_t dim) { return AlongLast("fft", x, dim, TransformLast); }
 
@@ -134,8 +220,7 @@ Complex rfft(Var x, int64_t dim, int64_t count) {
                   "rfft: got a count of {} for {} elements, expected at most {}", count, n, half)),
               Var()};
     }
-    const Waves waves = WavesOf(n, count == 0 ? half : count, n);
-    return FromParts(linear(last.real, PartsOf(waves)), -1);
+    return Transform({last.real, Var()}, count == 0 ? half : count);
   });
 }
 
@@ -148,8 +233,13 @@ Var irfft(const Complex& x, int64_t size, int64_t dim) {
                                   count, size, size / 2 + 1)),
               Var()};
     }
-    const Waves waves = InverseWavesOf(size, count);
-    return {linear(last.real, waves.cosines) - linear(last.imag, waves.sines), Var()};
+    if (size * count <= kSmallMatrix) {
+      const Waves waves = InverseWavesOf(size, count);
+      return {linear(last.real, waves.cosines) - linear(last.imag, waves.sines), Var()};
+    }
+    const Var times = InverseFactors(size, count);
+    const auto whole = [&](Var part) { return pad(part, -1, 0, size - count); };
+    return Transform(OfParts(conj({last.real * times, last.imag * times}), whole), size);
   };
   return AlongLast("irfft", x, dim, inverse).real;
 }

@@ -1,7 +1,7 @@
 // Discrete Fourier transforms (torch.fft, torch.stft): names and meaning are PyTorch's, whose default
-// norms they have. A transform of n elements is a product with an n by n matrix of cosines and sines, so
-// its time grows with n^2: up to some hundred elements that is about as fast as a fast transform. In
-// mixed precision keep them in f32 (f32_modules).
+// norms they have. A transform of up to 256 elements is a product with a matrix of cosines and sines; one
+// of n = a b elements is made of transforms of a and of b elements, and one of a large prime number of
+// three transforms of a power of two. In mixed precision keep them in f32 (f32_modules).
 #pragma once
 
 #include <cstdint>

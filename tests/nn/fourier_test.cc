@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <string>
 #include <vector>
@@ -79,22 +80,51 @@ TEST(Fourier, Errors) {
             "istft: got a length of 21, but 11 frames cover 20");
 }
 
-TEST(Fourier, LargeTransformsArePrecise) {
-  constexpr int64_t kSize = 1000;
-  Eager eager;
-  std::vector<float> values(kSize);
-  for (int64_t i = 0; i < kSize; ++i) values[i] = static_cast<float>(i * i % 37) / 18.5f - 1.0f;
-  const Complex spectrum = rfft(eager.f32({1, kSize}, values));
-  const std::vector<float> real = Tensor(spectrum.real).values();
-  for (const int64_t k : {0, 1, 77, 499, 500}) {
-    double expected = 0.0;
-    for (int64_t j = 0; j < kSize; ++j) {
-      expected += values[j] * std::cos(2 * M_PI * static_cast<double>(j * k % kSize) / kSize);
-    }
-    EXPECT_NEAR(real[k], expected, 1e-4) << k;
+// Element k of the transform of two rows, real numbers and imaginary ones.
+std::complex<double> Exact(const std::vector<float>& real, const std::vector<float>& imag,
+                           int64_t k) {
+  const auto n = static_cast<int64_t>(real.size());
+  std::complex<double> sum = 0.0;
+  for (int64_t j = 0; j < n; ++j) {
+    const double turns = static_cast<double>(j * k % n) / static_cast<double>(n);
+    sum += std::complex<double>(real[j], imag[j]) * std::polar(1.0, -2 * M_PI * turns);
   }
-  const std::vector<float> back = Tensor(irfft(spectrum, kSize)).values();
-  for (int64_t i = 0; i < kSize; ++i) EXPECT_NEAR(back[i], values[i], 2e-6) << i;
+  return sum;
+}
+
+// With divisors, a prime number whose matrix is small enough, and one for which it is not.
+TEST(Fourier, LargeTransformsArePrecise) {
+  for (const int64_t size : {1000, 998, 1009, 4099, 8192}) {
+    SCOPED_TRACE(size);
+    Eager eager;
+    std::vector<float> real(size), imag(size);
+    for (int64_t i = 0; i < size; ++i) {
+      real[i] = static_cast<float>(i * i % 37) / 18.5f - 1.0f;
+      imag[i] = static_cast<float>(i * 11 % 31) / 15.5f - 1.0f;
+    }
+    const Tensor x = eager.f32({1, size}, real), y = eager.f32({1, size}, imag);
+    const double tolerance = 3e-6 * std::sqrt(static_cast<double>(size));
+    const auto expect = [&](const Complex& spectrum, const std::vector<float>& second) {
+      const std::vector<float> a = Tensor(spectrum.real).values();
+      const std::vector<float> b = Tensor(spectrum.imag).values();
+      for (const int64_t k : {int64_t{0}, int64_t{1}, int64_t{77}, size / 2 - 1, size / 2}) {
+        const std::complex<double> exact = Exact(real, second, k);
+        EXPECT_NEAR(a[k], exact.real(), tolerance) << k;
+        EXPECT_NEAR(b[k], exact.imag(), tolerance) << k;
+      }
+    };
+    const Complex spectrum = fft({x, y}), half = rfft(x);
+    expect(spectrum, imag);
+    expect(half, std::vector<float>(size, 0.0f));
+    const Complex back = ifft(spectrum);
+    const std::vector<float> a = Tensor(back.real).values(), b = Tensor(back.imag).values();
+    const std::vector<float> c = Tensor(irfft(half, size)).values();
+    for (int64_t i = 0; i < size; ++i) {
+      EXPECT_NEAR(a[i], real[i], 3e-6) << i;
+      EXPECT_NEAR(b[i], imag[i], 3e-6) << i;
+      EXPECT_NEAR(c[i], real[i], 3e-6) << i;
+    }
+  }
 }
 
 }  // namespace
