@@ -102,6 +102,18 @@ class Placer {
     return Status::Ok();
   }
 
+  // Whether the model or a rule places a value as parts along the axis.
+  bool SplitsValues(const std::string& axis) const {
+    for (const auto& section : graph_.sections()) {
+      for (const ir::Node* node : section->nodes) {
+        if (node->op->traits.kind == ir::OpKind::kPlace &&
+            node->attributes.String("axis") == axis && node->attributes.NdSbp("sbp")[0].is_split())
+          return true;
+      }
+    }
+    return false;
+  }
+
   // Ranks that all compute the same would be an unintended waste.
   Status CheckEveryAxisSplits() const {
     for (int axis = 0; axis < mesh_.num_axes(); ++axis) {
@@ -109,10 +121,10 @@ class Placer {
       const bool splits = std::any_of(chosen_.begin(), chosen_.end(), [&](const auto& entry) {
         return entry.second.axis == axis && entry.second.rule->sbp.is_split();
       });
-      if (splits) continue;
       const std::string& name = mesh_.axes()[axis].name;
+      if (splits || SplitsValues(name)) continue;
       return InvalidArgument(
-          "mesh({}): no placement rule splits a parameter along {}, so its {} ranks would all "
+          "mesh({}): nothing splits a parameter or a value along {}, so its {} ranks would all "
           "compute the same; add rules (PATTERN {}=S(dim)), or use the axis data",
           mesh_.ToString(), name, mesh_.axes()[axis].size, name);
     }
