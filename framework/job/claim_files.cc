@@ -12,6 +12,7 @@ Status ClaimFiles(const JobOptions& options, const std::string& graph, bool repo
   const auto add = [&](const char* flag, const std::string& path) {
     if (!path.empty()) flags.push_back(fmt::format("{} {}", flag, path));
   };
+  add("--resume", options.resume);
   add("--save", options.save);
   add("--metrics", options.metrics);
   add("--trace", options.trace);

@@ -1,4 +1,4 @@
-// The files that a job's flags name for a training to write: only one training of the job may have them.
+// The files that a job's flags name for a training: only one training of the job may have them.
 #pragma once
 
 #include <string>

@@ -1,7 +1,10 @@
 #include "framework/runtime/executor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -300,10 +303,16 @@ StatusOr<LocalPart> Executor::LocalPartOf(const ir::StoredTensor& tensor) const 
   return program_.memory.PartOf(tensor);
 }
 
+Status Executor::NoEval(std::string_view eval) const {
+  std::vector<std::string> names;
+  for (const auto& [name, list] : program_.evals) names.push_back(name);
+  return InvalidArgument("graph {}: it has no eval program \"{}\"; it has {}", graph_->name(), eval,
+                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
 Status Executor::RunEval(std::string_view eval) {
   const auto list = program_.evals.find(eval);
-  if (list == program_.evals.end())
-    return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
+  if (list == program_.evals.end()) return NoEval(eval);
   const Communicator::Call call(*communicator_);
   ZG_RETURN_IF_ERROR(call.status());
   const Status status = RunEvalList(eval, list->second);
@@ -349,9 +358,7 @@ StatusOr<Executor::LocalResult> Executor::Result(std::string_view eval,
     }
     return LocalResult{result.value, program_.memory.AddressOf(result.value)};
   }
-  if (program_.evals.find(eval) == program_.evals.end()) {
-    return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
-  }
+  if (program_.evals.find(eval) == program_.evals.end()) return NoEval(eval);
   return InvalidArgument("graph {}, eval {}: it has no result \"{}\"", graph_->name(), eval, name);
 }
 

@@ -182,6 +182,7 @@ class Executor {
   mutable TrafficCounters step_traffic_ = {};
   mutable std::optional<TrafficCounters> before_steps_;
   Status RunMicroBatch(const StepContext& context, const Feed& feed);
+  Status NoEval(std::string_view eval) const;  // the error of an unknown one
   Status RunEvalList(std::string_view eval, InstructionList& list);
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
   Executor* owner_ = this;                      // of the arena

@@ -1,5 +1,9 @@
 // Executor: the inputs that are set for the next micro-batch or eval.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "framework/runtime/executor.h"
 
@@ -51,8 +55,14 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, DType dt
   }
   if (options_.unused_inputs.count({std::string(eval), std::string(name)}) != 0)
     return Status::Ok();
-  return InvalidArgument("graph {}{}{}: it has no input \"{}\"", graph_->name(),
-                         eval.empty() ? "" : ", eval ", eval, name);
+  if (!eval.empty() && program_.evals.find(eval) == program_.evals.end()) return NoEval(eval);
+  std::vector<std::string> names;
+  for (const InputSlot& slot : program_.inputs) {
+    if (slot.eval == eval) names.push_back(slot.name);
+  }
+  return InvalidArgument("graph {}{}{}: it has no input \"{}\"; it has {}", graph_->name(),
+                         eval.empty() ? "" : ", eval ", eval, name,
+                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 void Executor::ForgetInputs(std::string_view eval) {

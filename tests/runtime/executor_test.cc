@@ -137,12 +137,13 @@ TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
   InProcessGroup group(1);
   StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(gpt.graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
-  EXPECT_EQ((*trainer)->feed({{"z", gpt.x}}).message(), "graph gpt: it has no input \"z\"");
+  EXPECT_EQ((*trainer)->feed({{"z", gpt.x}}).message(),
+            "graph gpt: it has no input \"z\"; it has x, y");
   gpt.x.pop_back();
   EXPECT_EQ((*trainer)->feed({{"x", gpt.x}}).message(),
             "input \"x\": got 15 elements, expected 16, those of i64[2,8] on this rank");
   EXPECT_EQ((*trainer)->eval("predict", {}).message(),
-            "graph gpt: it has no eval section \"predict\"");
+            "graph gpt: it has no eval program \"predict\"; it has none");
 }
 
 TEST(Executor, AJobOfAnotherSizeIsAnError) {

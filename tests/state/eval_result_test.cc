@@ -158,7 +158,8 @@ TEST(EvalResult, IsThereUntilTheNextRun) {
             "graph small, eval validate: its result \"result\" is not there: it is kept until the "
             "next run, and another eval ran last; run the eval, then take its results");
   EXPECT_EQ(error("predict", "logits"), "graph small, eval predict: it has no result \"logits\"");
-  EXPECT_EQ(error("nope"), "graph small: it has no eval section \"nope\"");
+  EXPECT_EQ(error("nope"),
+            "graph small: it has no eval program \"nope\"; it has predict, validate");
   EXPECT_EQ(trainer.result("predict", "result", 1).status().message(),
             "result \"result\": got rank 1, expected one of 0 to 0");
   EXPECT_EQ(error("predict"), "");

@@ -138,6 +138,14 @@ TEST(Training, FilesOfTheFlagsAreOfTheFirstOne) {
       },
       ::testing::ExitedWithCode(1),
       "graph second: got --save .*two, which belong to the first training of this job, of graph life");
+  EXPECT_EXIT(
+      {
+        Flags flags({"--steps", "4", "--resume", first});
+        Job job = flags.StartJob();
+        Train(job, GoOn);
+        Train(job, GoOn);
+      },
+      ::testing::ExitedWithCode(1), "graph life: got --resume .*first, which belong to the first");
 }
 
 TEST(Training, KeepsNotesOfTheProgram) {

@@ -170,7 +170,7 @@ TEST(UnusedInputs, MayBeFed) {
   EXPECT_TRUE((*trainer)->step({{"x", x}, {"unused", three}}).ok());
   EXPECT_TRUE((*trainer)->eval("predict", {{"x", x}, {"unused", one}}).ok());
   EXPECT_EQ((*trainer)->step({{"x", x}, {"other", one}}).status().message(),
-            "graph unused: it has no input \"other\"");
+            "graph unused: it has no input \"other\"; it has x");
 }
 
 TEST_F(FedInputs, AStepThatFailsDoesNotCount) {
