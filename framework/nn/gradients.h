@@ -14,7 +14,7 @@ namespace zg {
 //   Var x = in.f32("x", {B, C}), score = critic(x);
 //   Var slope = sqrt(sum(square(gradients(sum(score), {x})[0]), {1}) + 1e-12);
 //   return mean(score) + 10.0 * mean(square(slope - 1.0));
-// Training then needs gradients of gradients. Most functions have them; attention, max pooling, LSTM,
+// Training then needs gradients of gradients. Most functions have them; attention, LSTM,
 // GRU, selective_scan, ctc_loss, digamma and the exponents of pow and exp2 do not, and the error names
 // the op. Errors: y is not an f32 scalar, or does not depend on a
 // source.
@@ -28,7 +28,9 @@ std::vector<Var> gradients(Var y, const std::vector<Var>& sources);
 //       [](const std::vector<Var>& in, Var, Var dy) -> std::vector<Var> {
 //         return {where(less_equal(abs(in[0]), 1.0), dy, 0.0)};
 //       });
-// Other values that `backward` reads are kept from forward. Second derivatives are those of the ops
+// Other values that `backward` reads are kept from forward. gradients() in `backward` goes through what
+// `forward` did, so an implicit layer, whose output is a constant there, needs stop_gradient(output).
+// Second derivatives are those of the ops
 // of both functions. Errors: `forward` reads a parameter that is not an input, and would get no
 // gradient; another number or shape of gradients. In f16 gradients are those of the scaled loss, so that
 // `backward` must be linear in dy there: a clamp of it would cut them. In eager mode `backward` runs one additional

@@ -85,6 +85,7 @@ ir::OpDef AttentionGrad() {
   const InputNames names = {"dout", "qkv", "out", "log_sum_exp"};
   ir::OpDef op;
   op.name = "attention_grad";
+  op.traits.f32_inputs = {3};
   op.doc =
       "Per head, with weights w = exp(q k^T / s - log_sum_exp), s = sqrt(C / heads): dv = w^T "
       "dout, "

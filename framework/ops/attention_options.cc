@@ -60,6 +60,7 @@ const InputNames& ForwardInputs() {
   static const auto& names = *new InputNames{"q", "k", "v"};
   return names;
 }
+constexpr int kLogSumExp = 5;  // its place among them
 const InputNames& BackwardInputs() {
   static const auto& names = *new InputNames{"dout", "q", "k", "v", "out", "log_sum_exp"};
   return names;
@@ -129,7 +130,7 @@ StatusOr<Sizes> CheckOperands(const ir::OpCall& call, const Operands& operands) 
   if (call.inputs[0].shape != q || call.inputs[4].shape != q) {
     return Rejected(call, names, "dout and out do not fit q");
   }
-  if (call.inputs[5] != TensorType{DType::kF32, RowsOf(sizes)}) {
+  if (call.inputs[kLogSumExp] != TensorType{DType::kF32, RowsOf(sizes)}) {
     return Rejected(call, names, "log_sum_exp is not one f32 per batch entry, head and query");
   }
   return sizes;
@@ -164,7 +165,7 @@ ir::SbpSignature SplitHeads(const ir::OpCall& call, const Operands& operands,
                             std::vector<Sbp> outputs) {
   ir::SbpSignature signature = {std::vector<Sbp>(call.inputs.size(), kHeads), std::move(outputs),
                                 call.attributes.Int("key_heads")};
-  if (operands.q > 0) signature.inputs[5] = kRowsOfHeads;  // log_sum_exp
+  if (operands.q > 0) signature.inputs[kLogSumExp] = kRowsOfHeads;
   if (operands.mask >= 0) signature.inputs[operands.mask] = B;
   if (operands.bias >= 0) {
     const bool is_by_head = call.inputs[operands.bias].shape.dim(1) != 1;
@@ -280,6 +281,7 @@ struct Variant {
              "The gradients of q, k and v, as of attention_grad; those of a key head are "
              "summed over its query heads.",
              BackwardInputs());
+    op.traits.f32_inputs = {kLogSumExp};
     op.num_outputs = 3;
     op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
       ZG_RETURN_IF_ERROR(CheckOperands(call, Operands(call, BackwardInputs())).status());
@@ -305,6 +307,7 @@ struct Variant {
              "The gradient of the bias: the scores' gradients, summed over the sequences and the "
              "heads that share it.",
              BackwardInputs());
+    op.traits.f32_inputs = {kLogSumExp};
     op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
       const Operands operands(call, BackwardInputs());
       ZG_RETURN_IF_ERROR(CheckOperands(call, operands).status());

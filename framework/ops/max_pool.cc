@@ -3,7 +3,10 @@
 // stride + 1.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "framework/ir/op_registry.h"
+#include "framework/ops/formula_gradient.h"
 #include "framework/ops/op_rules.h"
 #include "framework/ops/window_rules.h"
 
@@ -74,6 +77,57 @@ ir::OpDef MaxPool2d() {
   return op;
 }
 
+// max_pool2d_grad with a term for each element of the window.
+std::vector<Term> GradFormula(const std::vector<Term>& in, const ir::Node& node) {
+  const Term dy = in[0], x = Stop(in[1]), y = Append("max_pool2d", x, node.attributes);
+  const auto of = [&](const char* name, int i) { return node.attributes.Ints(name)[i]; };
+  if (y.value == nullptr) return {Term()};
+  // Along dim 2 + i: what the window's element k reads of the padded images, and the way back.
+  const auto read = [&](Term images, int i, int64_t k) {
+    return Append("slice", images,
+                  {{"dim", 2 + i},
+                   {"start", k * of("dilation", i)},
+                   {"size", y.value->type.shape.dim(2 + i)},
+                   {"step", of("stride", i)}});
+  };
+  const auto put_back = [&](Term part, int i, int64_t k) {
+    const int64_t first = k * of("dilation", i);
+    const int64_t spread = (y.value->type.shape.dim(2 + i) - 1) * of("stride", i) + 1;
+    const int64_t size = x.value->type.shape.dim(2 + i) + 2 * of("padding", i);
+    const Term padded = Append("pad", part,
+                               {{"dim", 2 + i},
+                                {"before", first},
+                                {"after", size - first - spread},
+                                {"step", of("stride", i)}});
+    return Append(
+        "slice", padded,
+        {{"dim", 2 + i}, {"start", of("padding", i)}, {"size", size - 2 * of("padding", i)}});
+  };
+  Term padded = x;
+  for (const int i : {0, 1}) {
+    padded = Append("pad", padded,
+                    {{"dim", 2 + i},
+                     {"before", of("padding", i)},
+                     {"after", of("padding", i)},
+                     {"value", -std::numeric_limits<double>::infinity()}});
+  }
+  Term dx, found;
+  for (int64_t k = 0; k < of("kernel", 0); ++k) {
+    for (int64_t l = 0; l < of("kernel", 1); ++l) {
+      const Term is_largest = Append("equal", read(read(padded, 0, k), 1, l), y);
+      const bool is_first = found.value == nullptr;
+      const Term is_chosen =
+          is_first ? is_largest
+                   : Append("logical_and", is_largest, Append("equal", found, {{"value", 0.0}}));
+      found = is_first ? is_largest : Append("logical_or", found, is_largest);
+      const Term chosen = Append("masked_fill", dy, is_chosen, {{"value", 0.0}, {"where", false}});
+      const Term term = put_back(put_back(chosen, 1, l), 0, k);
+      dx = is_first ? term : dx + term;
+    }
+  }
+  return {dx};
+}
+
 ir::OpDef MaxPool2dGrad() {
   const InputNames names = {"dy", "x"};
   ir::OpDef op;
@@ -96,7 +150,13 @@ ir::OpDef MaxPool2dGrad() {
     signatures.push_back({{Sbp::P(), Sbp::B()}, {Sbp::P()}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [](ir::GradientContext& context) -> Status {
+    ZG_RETURN_IF_ERROR(GradientOf(GradFormula)(context));
+    if (!context.needs(1)) return Status::Ok();
+    const Term x = {&context.builder(), context.input(1)};
+    context.set_input_gradient(1, ReluGrad(x, 0.0 * x).value);  // 0, also of infinite x
+    return Status::Ok();
+  };
   op.flops = [](const ir::OpCall& call) {
     return call.inputs[0].shape.num_elements() * WindowSize(call.attributes);
   };
