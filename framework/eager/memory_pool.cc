@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "framework/base/format.h"
+
 namespace zg::eager {
 namespace {
 
@@ -17,8 +19,10 @@ constexpr int64_t kAlignment = 64;
 StatusOr<DeviceBytes> NewBlock(Device& device, int64_t bytes) {
   if (!device.is_host()) return device.Allocate(bytes);
   constexpr std::align_val_t alignment{kAlignment};
-  return DeviceBytes(static_cast<std::byte*>(::operator new[](bytes, alignment)),
-                     [](std::byte* block) { ::operator delete[](block, alignment); });
+  auto* const block = static_cast<std::byte*>(::operator new[](bytes, alignment, std::nothrow));
+  if (block == nullptr)
+    return FailedPrecondition("{} are needed, and not free", FormatExactBytes(bytes));
+  return DeviceBytes(block, [](std::byte* own) { ::operator delete[](own, alignment); });
 }
 
 }  // namespace

@@ -91,7 +91,9 @@ StatusOr<Session::Memory> Session::Allocate(int64_t bytes) {
 }
 
 Status Session::Allocate(const ir::Value& value) {
-  ZG_ASSIGN_OR_RETURN(memory_[&value], Allocate(value.type.bytes()));
+  StatusOr<Memory> memory = Allocate(value.type.bytes());
+  if (!memory.ok()) return memory.status().WithContext(value.name);
+  memory_[&value] = *std::move(memory);
   return Status::Ok();
 }
 
