@@ -58,6 +58,7 @@ Var isnan(Var x) {
 }
 Var isinf(Var x) {
   const nn::Trace::Function called("isinf");
+  if (!IsFloat(x.dtype())) return not_equal(x, x);  // none is
   return equal(abs(x), std::numeric_limits<double>::infinity());
 }
 Var isfinite(Var x) {

@@ -1,7 +1,7 @@
 // Functions of Vars that compare, and that choose by a comparison. Names and meaning are PyTorch's;
 // shapes are broadcast as in NumPy. A condition is a Var of dtype bool: it has no gradient, stays
 // bool in mixed precision, and reads as 0 or 1 in the result of an eval. Operands have one dtype,
-// f32, i64 or bool; a number is rounded to the dtype of x.
+// f32, i64 or bool; numbers beside i64 are whole.
 #pragma once
 
 #include "framework/nn/var.h"

@@ -27,7 +27,13 @@ Var Full(const char* function, const Dims& shape, double value, DType dtype) {
     return nn::Trace::Of(function).Fail(InvalidArgument(
         "{}: got the shape [{}], expected sizes of at least 1", function, fmt::join(shape, ",")));
   }
-  return expand(to(Scalar(value), dtype), shape);
+  if (dtype == DType::kI64 && !CanHold(dtype, value)) {
+    return nn::Trace::Of(function).Fail(
+        InvalidArgument("{}: got {}, expected a number that i64 can hold", function, value));
+  }
+  const Var number = dtype == DType::kI64 ? Literal(dtype, {}, {static_cast<int64_t>(value)})
+                                          : to(Scalar(value), dtype);
+  return expand(number, shape);
 }
 
 // Everything of x is filled, so that it lies as x does where ranks have parts of it.

@@ -66,10 +66,9 @@ Var PerChannel(Var value, int num_dims) {
 }
 
 Status CheckNumberBeside(std::string_view function, Var x, double number) {
-  if (x.dtype() != DType::kI64) return Status::Ok();
-  if (number == std::floor(number) && std::abs(number) < 0x1p63) return Status::Ok();
-  return InvalidArgument("{}: got {}, expected a whole number beside i64", Caller(function, x),
-                         number);
+  if (CanHold(x.dtype(), number)) return Status::Ok();
+  return InvalidArgument("{}: got {}, expected a number that {} can hold", Caller(function, x),
+                         number, DTypeName(x.dtype()));
 }
 
 Status CheckVector(std::string_view function, Var x, Var index) {

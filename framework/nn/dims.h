@@ -21,7 +21,7 @@ StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
 // Returns distinct dims in ascending order; an empty list means all dims of x.
 StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims);
 
-// Error if x is i64 and the number beside it is not whole.
+// Error unless x's dtype can hold the number beside it.
 Status CheckNumberBeside(std::string_view function, Var x, double number);
 
 // Error unless an operand of a function of x, an index, can be used, and is a vector.

@@ -70,6 +70,11 @@ Var index_select(Var x, int64_t dim, Var index) {
     ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("index_select", x, dim));
     Shape shape = x.shape();
     shape.set_dim(static_cast<int>(own), index.dim(0));
+    if (!IsFloat(x.dtype())) {
+      Dims of_vector(x.shape().num_dims(), 1);
+      of_vector[own] = index.dim(0);
+      return gather(x, own, expand(reshape(index, of_vector), shape.dims()));
+    }
     return nn::FromRows(embedding(index, nn::RowsAlong(x, own)), shape, own);
   });
 }

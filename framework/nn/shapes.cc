@@ -277,11 +277,11 @@ Var expand(Var x, const Dims& shape) {
     for (int64_t dim = 0; fits && dim < static_cast<int64_t>(shape.size()); ++dim) {
       const int64_t size = shape[dim];
       if (dim < leading) {
-        fits = size >= 0;
+        fits = size >= 1;
         new_dims.push_back(dim);
         new_sizes.push_back(size);
       } else if (size != -1 && size != own[dim - leading]) {
-        fits = size >= 0 && own[dim - leading] == 1;
+        fits = size >= 1 && own[dim - leading] == 1;
         dims.push_back(dim - leading);
         sizes.push_back(size);
       }

@@ -1,4 +1,6 @@
 // Elements chosen by a condition of dtype bool. Operands are broadcast as in NumPy.
+#include <fmt/format.h>
+
 #include "framework/ir/op_registry.h"
 #include "framework/ops/broadcasting.h"
 #include "framework/ops/op_rules.h"
@@ -79,6 +81,11 @@ ir::OpDef MaskedFill() {
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     if (call.inputs[1].dtype != DType::kBool)
       return Rejected(call, kMaskedFill, "mask is not bool");
+    const DType dtype = call.inputs[0].dtype;
+    if (const double value = call.attributes.Float("value"); !CanHold(dtype, value)) {
+      return Rejected(call, kMaskedFill,
+                      fmt::format("{} does not hold the value {}", DTypeName(dtype), value));
+    }
     return ResultType(call, kMaskedFill, call.inputs[0].dtype);
   };
   op.sbp_signatures = [](const ir::OpCall& call) {

@@ -24,7 +24,8 @@ Status CheckOneFloatDType(const ir::OpCall& call, const InputNames& names,
     if (!floats.empty() && !listed) continue;
     const TensorType& input = call.inputs[i];
     if (!IsFloat(input.dtype)) {
-      return Rejected(call, names, fmt::format("{} is not floating-point", names[i]));
+      return Rejected(call, names,
+                      fmt::format("{} is not floating-point, convert with to(x, dtype)", names[i]));
     }
     if (first == nullptr) first = &input;
     if (input.dtype != first->dtype) return Rejected(call, names, "dtypes differ");

@@ -1,5 +1,7 @@
 #include "framework/tensor/dtype.h"
 
+#include <cmath>
+
 namespace zg {
 namespace {
 
@@ -24,6 +26,15 @@ const DTypeInfo& Info(DType dtype) { return kDTypes[static_cast<int>(dtype)]; }
 int64_t SizeOf(DType dtype) { return Info(dtype).bytes; }
 std::string_view DTypeName(DType dtype) { return Info(dtype).name; }
 bool IsFloat(DType dtype) { return Info(dtype).is_float; }
+
+bool CanHold(DType dtype, double number) {
+  if (IsFloat(dtype)) return true;
+  if (dtype == DType::kBool) return number == 0.0 || number == 1.0;
+  const int bits = static_cast<int>(8 * SizeOf(dtype));
+  const bool has_sign = dtype != DType::kU8;
+  const double end = std::ldexp(1.0, bits - (has_sign ? 1 : 0));
+  return number == std::floor(number) && number < end && number >= (has_sign ? -end : 0.0);
+}
 
 StatusOr<DType> ParseDType(std::string_view name) {
   for (const DTypeInfo& info : kDTypes) {

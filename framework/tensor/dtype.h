@@ -15,5 +15,7 @@ int64_t SizeOf(DType dtype);  // bytes of one element
 std::string_view DTypeName(DType dtype);
 StatusOr<DType> ParseDType(std::string_view name);
 bool IsFloat(DType dtype);
+// Whether the dtype can hold the number, but for rounding and the size of floats.
+bool CanHold(DType dtype, double number);
 
 }  // namespace zg

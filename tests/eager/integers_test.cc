@@ -87,13 +87,48 @@ std::string Error(const std::function<Var(Var, Var)>& function) {
   return text.rfind(place, 0) == 0 ? text.substr(place.size()) : text;
 }
 
+TEST(IntegersTest, TheWiderDTypeOfBothOperands) {
+  Eager eager;
+  const Tensor whole = eager.i64({3}, {1, -2, 3}),
+               condition = eager.boolean({3}, {true, false, true});
+  const Tensor half = to(eager.f32({3}, {0.5, 1.5, -1}), DType::kF16);
+  const auto expect = [](Tensor y, DType dtype, const std::vector<float>& values) {
+    EXPECT_EQ(y.dtype(), dtype);
+    EXPECT_EQ(Tensor(to(y, DType::kF32)).values(), values);
+  };
+  expect(condition * half, DType::kF16, {0.5, 0, -1});
+  expect(half - condition, DType::kF16, {-0.5, 1.5, -2});
+  expect(whole / half, DType::kF16, {2, -1.3330078f, -3});
+  expect(maximum(whole, half), DType::kF16, {1, 1.5, 3});
+  expect(condition + whole, DType::kI64, {2, -2, 4});
+  expect(half * to(half, DType::kBF16), DType::kF32, {0.25, 2.25, 1});
+}
+
+TEST(IntegersTest, FullOfANumberBeyondF32) {
+  Eager eager;
+  EXPECT_EQ(Tensor(full({2}, 16777217, DType::kI64)).integers(), (Integers{16777217, 16777217}));
+}
+
+TEST(IntegersTest, RowsAreSelected) {
+  Eager eager;
+  const int64_t large = (int64_t{1} << 53) + 1;
+  const Tensor x = eager.i64({3, 2}, {0, 1, large, 3, 4, 5});
+  const Tensor ids = eager.i64({2}, {1, 0});
+  EXPECT_EQ(Tensor(index_select(x, 0, ids)).integers(), (Integers{large, 3, 0, 1}));
+  EXPECT_EQ(Tensor(index_select(x > 2.0, 1, ids)).integers(), (Integers{0, 0, 1, 1, 1, 1}));
+}
+
 TEST(IntegersTest, Errors) {
   EXPECT_EQ(Error([](Var x, Var) { return x + 0.5; }),
-            "shift of %x i64[4]: got 0.5, expected a whole number beside i64");
+            "shift of %x i64[4]: got 0.5, expected a number that i64 can hold");
   EXPECT_EQ(Error([](Var x, Var) { return x * 1e30; }),
-            "scale of %x i64[4]: got 1e+30, expected a whole number beside i64");
-  EXPECT_EQ(Error([](Var x, Var y) { return x + y; }),
-            "add: integer_add: b is not i64: a i64[4], b f32[4]");
+            "scale of %x i64[4]: got 1e+30, expected a number that i64 can hold");
+  EXPECT_EQ(Error([](Var x, Var) { return masked_fill(x, x > 0.0, 0.5); }),
+            "masked_fill: i64 does not hold the value 0.5: x i64[4], mask bool[4]");
+  EXPECT_EQ(Error([](Var, Var) { return full({4}, 2.5, DType::kI64); }),
+            "full: got 2.5, expected a number that i64 can hold");
+  EXPECT_EQ(Error([](Var x, Var) { return (x > 0.0) * (x > 1.0); }),
+            "multiply: a is not floating-point, convert with to(x, dtype): a bool[4], b bool[4]");
   const std::string no_division =
       "divide of %x i64[4]: expected floating-point operands\n  hint: floor_divide(x, n) divides "
       "i64 by a whole number; or convert with to(x, dtype)";

@@ -52,12 +52,14 @@ FamilyCases CumsumCases() {
     squares.check_gradient = false;
     family.cases.push_back(std::move(squares));
   }
-  family.rejections = {
-      {"cumsum",
-       {F32({5, 7})},
-       {{"dim", int64_t{2}}},
-       "cumsum: got dim 2, expected one of its dims: x f32[5,7]"},
-      {"cumsum", {Bool({5})}, {{"dim", int64_t{0}}}, "cumsum: x is not floating-point: x bool[5]"}};
+  family.rejections = {{"cumsum",
+                        {F32({5, 7})},
+                        {{"dim", int64_t{2}}},
+                        "cumsum: got dim 2, expected one of its dims: x f32[5,7]"},
+                       {"cumsum",
+                        {Bool({5})},
+                        {{"dim", int64_t{0}}},
+                        "cumsum: x is not floating-point, convert with to(x, dtype): x bool[5]"}};
   family.large = {Sized("cumsum", "rows", {F32({70, 300})}, {{"dim", int64_t{1}}}),
                   Sized("cumsum", "columns", {F32({70, 300})}, {{"dim", int64_t{0}}})};
   family.bench = {Sized("cumsum", "rows", {F32({2048, 1536})}, {{"dim", int64_t{1}}}),

@@ -75,14 +75,15 @@ FamilyCases CumulativeCases() {
   AddCases("many rows", {150, 19}, 1, &family);
   AddCases("many columns", {19, 150}, 0, &family);
   for (OpCase& one : family.cases) one.check_gradient = one.label.substr(0, 4) != "many";
-  family.rejections = {{"cumulative_argmax",
-                        {F32({5, 7})},
-                        {{"dim", int64_t{2}}},
-                        "cumulative_argmax: got dim 2, expected one of its dims: x f32[5,7]"},
-                       {"logcumsumexp",
-                        {I64({5}, 3)},
-                        {{"dim", int64_t{0}}},
-                        "logcumsumexp: x is not floating-point: x i64[5]"}};
+  family.rejections = {
+      {"cumulative_argmax",
+       {F32({5, 7})},
+       {{"dim", int64_t{2}}},
+       "cumulative_argmax: got dim 2, expected one of its dims: x f32[5,7]"},
+      {"logcumsumexp",
+       {I64({5}, 3)},
+       {{"dim", int64_t{0}}},
+       "logcumsumexp: x is not floating-point, convert with to(x, dtype): x i64[5]"}};
   for (const char* const op : {"cumulative_argmax", "logcumsumexp"}) {
     for (const int64_t dim : {1, 0}) {
       const char* const label = dim == 1 ? "rows" : "columns";

@@ -76,7 +76,7 @@ FamilyCases DropoutCases() {
                        {"dropout",
                         {I64({5}, 9)},
                         {{"probability", 0.5}, {"stream", int64_t{0}}},
-                        "dropout: x is not floating-point: x i64[5]"},
+                        "dropout: x is not floating-point, convert with to(x, dtype): x i64[5]"},
                        {"dropout_grad",
                         {F32({5})},
                         {{"probability", -0.5}, {"stream", int64_t{0}}},

@@ -233,7 +233,7 @@ FamilyCases LinearCases() {
       {"linear",
        {I64({8, 16}, 9), F32({32, 16})},
        {},
-       "linear: x is not floating-point: x i64[8,16], weight f32[32,16]"},
+       "linear: x is not floating-point, convert with to(x, dtype): x i64[8,16], weight f32[32,16]"},
       {"linear", {F32({}), F32({32, 16})}, {}, "linear: x has no dims: x f32[], weight f32[32,16]"},
       {"linear_grad_input",
        {F32({8, 16}), F32({32, 16})},
@@ -272,7 +272,7 @@ FamilyCases LinearCases() {
       {"linear_grad_bias",
        {I64({8, 16}, 9)},
        {},
-       "linear_grad_bias: dy is not floating-point: dy i64[8,16]"},
+       "linear_grad_bias: dy is not floating-point, convert with to(x, dtype): dy i64[8,16]"},
   };
   AddLarge(&family.large);
   AddBench("gpt", 2048, 384, 1152, &family.bench);

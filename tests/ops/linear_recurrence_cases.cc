@@ -104,7 +104,8 @@ FamilyCases LinearRecurrenceCases() {
       {"linear_recurrence_grad",
        {F32({5}), F32({5}), I64({5}, 2)},
        {{"dim", int64_t{0}}},
-       "linear_recurrence_grad: h is not floating-point: dh f32[5], decay f32[5], h i64[5]"}};
+       "linear_recurrence_grad: h is not floating-point, convert with to(x, dtype): dh f32[5], "
+       "decay f32[5], h i64[5]"}};
   for (const char* const name : {"linear_recurrence", "linear_recurrence_grad"}) {
     const bool is_gradient = name == std::string("linear_recurrence_grad");
     const auto sized = [&](const char* label, const Shape& shape, int64_t dim) {

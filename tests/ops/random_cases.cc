@@ -53,9 +53,15 @@ FamilyCases RandomCases() {
   add("many elements", {3, 1531});
   const ir::Attributes stream = {{"stream", int64_t{0}}};
   family.rejections = {
-      {"uniform", {I64({5}, 3)}, stream, "uniform: x is not floating-point: x i64[5]"},
+      {"uniform",
+       {I64({5}, 3)},
+       stream,
+       "uniform: x is not floating-point, convert with to(x, dtype): x i64[5]"},
       {"uniform", {F32({5})}, {}, "uniform: attribute 'stream' is missing"},
-      {"normal", {I64({5}, 3)}, stream, "normal: x is not floating-point: x i64[5]"},
+      {"normal",
+       {I64({5}, 3)},
+       stream,
+       "normal: x is not floating-point, convert with to(x, dtype): x i64[5]"},
   };
   family.large = {Sized("uniform", "odd rows", {F32({33, 1025})}, stream),
                   Sized("normal", "odd rows", {F32({33, 1025})}, stream)};

@@ -94,7 +94,7 @@ FamilyCases ScatterCases() {
       {"scatter_argmax",
        {I64({5, 7}, 5), I64({5, 7}, 5)},
        {{"dim", int64_t{1}}, {"size", int64_t{5}}},
-       "scatter_argmax: x is not floating-point: x i64[5,7], index i64[5,7]"},
+       "scatter_argmax: x is not floating-point, convert with to(x, dtype): x i64[5,7], index i64[5,7]"},
   };
   const ir::Attributes columns = {{"dim", int64_t{1}}, {"size", int64_t{129}}};
   family.large = {

@@ -72,7 +72,8 @@ FamilyCases SearchsortedCases() {
       {"searchsorted",
        {Bool({7}), Bool({7})},
        {},
-       "searchsorted: sorted is not floating-point: sorted bool[7], values bool[7]"},
+       "searchsorted: sorted is not floating-point, convert with to(x, dtype): "
+       "sorted bool[7], values bool[7]"},
   };
   family.large = {Sized("searchsorted", "a vector", {F32({129}), F32({70, 300})})};
   family.bench = {Sized("searchsorted", "a vector", {F32({129}), F32({2048, 1536})})};

@@ -129,7 +129,7 @@ FamilyCases TopKCases() {
       {"top_k",
        {I64({5}, 3)},
        {{"dim", int64_t{0}}, {"k", int64_t{1}}},
-       "top_k: x is not floating-point: x i64[5]"},
+       "top_k: x is not floating-point, convert with to(x, dtype): x i64[5]"},
   };
   const auto sized = [](const char* label, const Shape& x, int64_t dim, int64_t k) {
     return Sized("top_k", label, {F32(x)}, {{"dim", dim}, {"k", k}});
