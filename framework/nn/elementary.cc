@@ -1,5 +1,7 @@
 #include "framework/nn/elementary.h"
 
+#include <limits>
+
 #include "framework/nn/conditions.h"
 #include "framework/nn/constants.h"
 #include "framework/nn/trace.h"
@@ -9,6 +11,9 @@ namespace {
 
 // The length of the other leg beside x in a right triangle of hypotenuse 1.
 Var OtherLeg(Var x) { return sqrt((1.0 - x) * (1.0 + x)); }
+
+// a - b n, also for an infinite b if n is 0.
+Var LessMultiple(Var a, Var b, Var n) { return a - where(equal(n, 0.0), 0.0, b * n); }
 
 }  // namespace
 
@@ -37,20 +42,25 @@ Var cosh(Var x) {
   return (exp(x) + exp(-x)) * 0.5;
 }
 
-// ln(x + sqrt(x^2 + 1)) = ln(1 + x + x^2 / (1 + sqrt(x^2 + 1))) of a positive x.
+// ln(x + sqrt(x^2 + 1)) = ln(1 + x + x^2 / (1 + sqrt(x^2 + 1))) of a positive x; of a large one
+// ln(2 x). On each side the other formula gets 1.
 Var asinh(Var x) {
   const nn::Trace::Function called("asinh");
   const Var is_negative = x < 0.0;
   const Var positive = where(is_negative, -x, x);
-  const Var squares = square(positive);
-  const Var y = log1p(positive + squares / (1.0 + sqrt(squares + 1.0)));
+  const Var is_large = positive > 1e4;
+  const Var small = where(is_large, 1.0, positive);
+  const Var squares = square(small);
+  const Var of_small = log1p(small + squares / (1.0 + sqrt(squares + 1.0)));
+  const Var of_large = log(where(is_large, positive, 1.0)) + 0.6931471805599453;
+  const Var y = where(is_large, of_large, of_small);
   return where(is_negative, -y, y);
 }
 
 Var acosh(Var x) {
   const nn::Trace::Function called("acosh");
   const Var above = x - 1.0;
-  return log1p(above + sqrt(above * (x + 1.0)));
+  return log1p(above + sqrt(above) * sqrt(x + 1.0));
 }
 
 Var atanh(Var x) {
@@ -79,7 +89,8 @@ Var logit(Var x) {
 
 Var xlogy(Var x, Var y) {
   const nn::Trace::Function called("xlogy");
-  const Var is_zero = logical_and(equal(x, 0.0), y <= 0.0);  // whose logarithm is not finite
+  const Var is_infinite = equal(y, std::numeric_limits<double>::infinity());
+  const Var is_zero = logical_and(equal(x, 0.0), logical_or(y <= 0.0, is_infinite));
   return where(is_zero, 0.0, x * log(where(is_zero, 1.0, y)));
 }
 
@@ -99,7 +110,8 @@ Var hypot(Var a, Var b) {
   const nn::Trace::Function called("hypot");
   // Relative to the larger one, so that the squares are finite.
   const Var larger = stop_gradient(maximum(abs(a), abs(b)));
-  const Var unit = where(equal(larger, 0.0), 1.0, larger);
+  const Var is_zero = equal(larger, 0.0);
+  const Var unit = where(logical_or(is_zero, isinf(larger)), 1.0, larger);
   return unit * sqrt(square(a / unit) + square(b / unit));
 }
 
@@ -110,12 +122,16 @@ Var frac(Var x) {
 
 Var remainder(Var a, Var b) {
   const nn::Trace::Function called("remainder");
-  return a - b * floor(a / b);
+  // Below 0 by less than rounding keeps, or for an infinite b, the quotient is 0.
+  const Var quotient = a / b;
+  const Var is_below = sign(a) * sign(b) < 0.0;
+  const Var whole = floor(quotient);
+  return LessMultiple(a, b, where(is_below, minimum(whole, full_like(whole, -1.0)), whole));
 }
 
 Var fmod(Var a, Var b) {
   const nn::Trace::Function called("fmod");
-  return a - b * trunc(a / b);
+  return LessMultiple(a, b, trunc(a / b));
 }
 
 Var exp2(Var x) {
@@ -138,14 +154,16 @@ Var trunc(Var x) {
   return sign(x) * floor(abs(x));
 }
 
+// From the end that is closer, so that both ends are exact.
 Var lerp(Var a, Var b, double weight) {
   const nn::Trace::Function called("lerp");
-  return a + (b - a) * weight;
+  return weight < 0.5 ? a + (b - a) * weight : b - (b - a) * (1.0 - weight);
 }
 
 Var lerp(Var a, Var b, Var weight) {
   const nn::Trace::Function called("lerp");
-  return a + (b - a) * weight;
+  const Var difference = b - a;
+  return where(weight < 0.5, a + difference * weight, b - difference * (1.0 - weight));
 }
 
 }  // namespace zg

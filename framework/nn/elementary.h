@@ -7,9 +7,9 @@
 
 namespace zg {
 
-Var tan(Var x);                                             // |x| < 2^20
+Var tan(Var x);
 inline Var atan(Var x) { return nn::append("atan", {x}); }  // in [-pi/2, pi/2]
-// The angle of the point (x, y), in [-pi, pi]; shapes are broadcast.
+// The angle of the point (x, y), in [-pi, pi]; shapes are broadcast. Its gradient at (0, 0) is 0.
 inline Var atan2(Var y, Var x) { return nn::append("atan2", {y, x}); }
 // -1 <= x <= 1; at these ends they have no gradient.
 Var asin(Var x);
@@ -17,8 +17,8 @@ Var acos(Var x);
 
 Var sinh(Var x);
 Var cosh(Var x);
-Var asinh(Var x);  // |x| < 10^19
-Var acosh(Var x);  // 1 <= x < 10^19
+Var asinh(Var x);
+Var acosh(Var x);  // x >= 1
 Var atanh(Var x);  // |x| < 1
 
 // 1 - erf(x), e^(x^2) times that, and the function whose erf is x, for |x| < 1.

@@ -13,11 +13,30 @@ namespace {
 
 bool IsInteger(const Var& x) { return x.dtype() == DType::kI64; }
 
-// A function with an op for floating-point operands and one for i64.
-Var OfTwo(const char* function, const char* integer_op, const Var& a, const Var& b) {
-  if (!IsInteger(a)) return nn::append(function, {a, b});
+// A larger one holds what a smaller one does, but for rounding.
+int Width(DType dtype) {
+  if (dtype == DType::kBool) return 0;
+  if (dtype == DType::kI64) return 1;
+  return dtype == DType::kF32 ? 3 : 2;
+}
+
+// The dtype that PyTorch computes in: the wider one; of bf16 and f16 f32.
+DType WiderOf(const Var& a, const Var& b) {
+  const int width_a = Width(a.dtype()), width_b = Width(b.dtype());
+  if (width_a == width_b) return a.dtype() == b.dtype() ? a.dtype() : DType::kF32;
+  return width_a > width_b ? a.dtype() : b.dtype();
+}
+
+// A function with an op for floating-point operands and, unless it is null, one for i64. Each operand
+// is converted to the wider dtype of both.
+Var OfTwo(const char* function, const char* integer_op, Var a, Var b) {
   const nn::Trace::Function called(function);
-  return nn::append(integer_op, {a, b});
+  if (!a.empty() && !b.empty() && a.dtype() != b.dtype()) {
+    const DType dtype = WiderOf(a, b);
+    if (a.dtype() != dtype) a = to(a, dtype);
+    if (b.dtype() != dtype) b = to(b, dtype);
+  }
+  return nn::append(IsInteger(a) && integer_op != nullptr ? integer_op : function, {a, b});
 }
 
 // The same of one operand and a number, which is the attribute `name` of the floating-point op.
@@ -28,6 +47,13 @@ Var WithNumber(const char* function, const char* name, const char* integer_op, c
     ZG_RETURN_IF_ERROR(nn::CheckNumberBeside(function, x, number));
     return nn::append(integer_op, {x}, {{"value", static_cast<int64_t>(number)}});
   });
+}
+
+bool IsRange(const char* function, double low, double high) {
+  if (low <= high) return true;
+  nn::Trace::Of(function).Fail(
+      InvalidArgument("{}: got the range [{}, {}], expected low <= high", function, low, high));
+  return false;
 }
 
 }  // namespace
@@ -55,7 +81,7 @@ Var layer_norm(Var x, double epsilon) {
 }
 
 Var divide(Var a, Var b) {
-  if (!IsInteger(a)) return nn::append("divide", {a, b});
+  if (!IsInteger(a) || IsFloat(b.dtype())) return OfTwo("divide", nullptr, a, b);
   return nn::Checked("divide", a, [&]() -> StatusOr<Var> {
     return InvalidArgument(
         "{}: expected floating-point operands\n  hint: floor_divide(x, n) divides i64 by a whole "
@@ -106,12 +132,8 @@ Var pow(Var x, double exponent) {
 }
 
 Var clamp(Var x, double low, double high) {
-  if (!(low <= high)) {
-    return nn::Trace::Of("clamp").Fail(
-        InvalidArgument("clamp: got the range [{}, {}], expected low <= high", low, high));
-  }
   const nn::Trace::Function called("clamp");
-  return clamp_max(clamp_min(x, low), high);
+  return IsRange("clamp", low, high) ? clamp_max(clamp_min(x, low), high) : Var();
 }
 
 Var tanhshrink(Var x) {
@@ -143,7 +165,7 @@ Var logaddexp(Var a, Var b) {
 
 Var relu6(Var x) {
   const nn::Trace::Function called("relu6");
-  return clamp_max(relu(x), 6.0);
+  return hardtanh(x, 0.0, 6.0);
 }
 
 Var hardsigmoid(Var x) {
@@ -178,11 +200,16 @@ Var softsign(Var x) {
 
 Var hardtanh(Var x, double low, double high) {
   const nn::Trace::Function called("hardtanh");
-  return clamp(x, low, high);
+  if (!IsRange("hardtanh", low, high)) return Var();
+  return where(x <= low, low, where(x >= high, high, x));
 }
 
 Var celu(Var x, double alpha) {
   const nn::Trace::Function called("celu");
+  if (!(alpha > 0.0)) {
+    return nn::Trace::Of("celu").Fail(
+        InvalidArgument("celu: alpha is {}, expected a positive number", alpha));
+  }
   return scale(elu(scale(x, 1.0 / alpha), 1.0), alpha);
 }
 

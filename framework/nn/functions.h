@@ -23,8 +23,9 @@ std::vector<Var> append_all(const std::string& op, const std::vector<Var>& input
                             ir::Attributes attributes = {});
 }  // namespace nn
 
-// Elementwise; shapes are broadcast as in NumPy. Operands have one dtype, floating-point or i64;
-// numbers beside i64 must be whole. Overflow of i64 wraps around.
+// Elementwise; shapes are broadcast as in NumPy. Operands are floating-point or i64; of two dtypes both
+// become the wider one, as in PyTorch: a condition beside a number is 0 or 1. Numbers beside i64 must be
+// whole. Overflow of i64 wraps around.
 Var add(Var a, Var b);
 Var subtract(Var a, Var b);
 Var multiply(Var a, Var b);
@@ -52,7 +53,7 @@ inline Var remainder(Var x, int64_t divisor) {
 }
 
 // Elementwise, floating-point from here on.
-Var divide(Var a, Var b);
+Var divide(Var a, Var b);  // or of two dtypes, as above
 inline Var sqrt(Var x) { return nn::append("sqrt", {x}); }
 inline Var rsqrt(Var x) { return nn::append("rsqrt", {x}); }
 inline Var reciprocal(Var x) { return nn::append("reciprocal", {x}); }
@@ -60,7 +61,6 @@ inline Var exp(Var x) { return nn::append("exp", {x}); }
 inline Var log(Var x) { return nn::append("log", {x}); }
 inline Var expm1(Var x) { return nn::append("expm1", {x}); }
 inline Var log1p(Var x) { return nn::append("log1p", {x}); }
-// For |x| < 2^22; beyond that results lose precision, and are soon meaningless.
 inline Var sin(Var x) { return nn::append("sin", {x}); }
 inline Var cos(Var x) { return nn::append("cos", {x}); }
 inline Var erf(Var x) { return nn::append("erf", {x}); }
@@ -81,7 +81,8 @@ inline Var stop_gradient(Var x) { return nn::append("stop_gradient", {x}); }
 
 // x, placed as `sbp` (B or S(dim)) along the mesh axis `axis`, whose ranks share micro-batches; the
 // placements of values computed from it follow. On a mesh without the axis it returns x. The user's
-// rules (config().place_results) do the same without a change of the model.
+// rules (config().place_results) do the same without a change of the model. A loss over the samples of
+// several ranks: models/README.md.
 inline Var place(Var x, const std::string& axis, Sbp sbp) {
   return nn::append("place", {x}, {{"sbp", NdSbp{sbp}}, {"axis", axis}});
 }

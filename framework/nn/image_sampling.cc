@@ -74,7 +74,7 @@ Var PixelOf(Var coordinate, int64_t size, const GridSampleOptions& options) {
   const auto n = static_cast<double>(size);
   const Var pixel = options.align_corners ? (coordinate + 1.0) * ((n - 1.0) / 2.0)
                                           : (coordinate + 1.0) * (n / 2.0) - 0.5;
-  return options.repeats_border ? clamp(pixel, 0.0, n - 1.0) : pixel;
+  return options.repeats_border ? hardtanh(pixel, 0.0, n - 1.0) : pixel;
 }
 
 // Reads images (N, C, H, W) at whole pixels.

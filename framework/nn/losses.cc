@@ -53,6 +53,12 @@ Var BentSquare(Var prediction, Var target, double limit) {
       });
 }
 
+// ln(x), but at least -100. That of 0 has no infinite slope, which would be NaN times that of a sigmoid.
+Var LimitedLog(Var x) {
+  const Var is_zero = to(equal(x, 0.0), DType::kF32);
+  return clamp_min(log(x + is_zero), -100.0) - 100.0 * is_zero;
+}
+
 Status CheckLimit(const char* function, const char* name, double limit) {
   if (limit > 0.0 && limit < 1e30) return Status::Ok();
   return InvalidArgument("{}: {} is {}, expected a positive number", function, name, limit);
@@ -214,14 +220,9 @@ Var bce_with_logits(Var logits, Var targets, const BceOptions& options) {
 
 Var binary_cross_entropy(Var probabilities, Var targets, const BceOptions& options) {
   return OfEqualShapes("binary_cross_entropy", probabilities, targets, [&] {
-    // At least -100. That of 0 has no infinite slope, which would be NaN times that of a sigmoid.
-    const auto log_of = [](Var x) {
-      const Var is_zero = to(equal(x, 0.0), DType::kF32);
-      return clamp_min(log(x + is_zero), -100.0) - 100.0 * is_zero;
-    };
-    Var positive = targets * log_of(probabilities);
+    Var positive = targets * LimitedLog(probabilities);
     if (!options.pos_weight.empty()) positive = positive * options.pos_weight;
-    const Var terms = -(positive + (1.0 - targets) * log_of(1.0 - probabilities));
+    const Var terms = -(positive + (1.0 - targets) * LimitedLog(1.0 - probabilities));
     return Reduced(options.weight.empty() ? terms : terms * options.weight, options.reduction);
   });
 }
@@ -338,7 +339,8 @@ Var multi_margin_loss(Var scores, Var targets, double margin, Reduction reductio
 Var gaussian_nll_loss(Var prediction, Var target, Var variance, double epsilon,
                       Reduction reduction) {
   const auto loss = [&] {
-    const Var v = clamp_min(variance, epsilon);
+    // A variance below epsilon keeps its gradient, and so can grow again.
+    const Var v = variance + stop_gradient(clamp_min(variance, epsilon) - variance);
     return Reduced((log(v) + square(prediction - target) / v) * 0.5, reduction);
   };
   return OfEqualShapes("gaussian_nll_loss", prediction, target, [&] {

@@ -64,8 +64,8 @@ struct BceOptions {
 };
 // With weights, whose shapes are broadcast.
 Var bce_with_logits(Var logits, Var targets, const BceOptions& options);
-// The same for probabilities s in place of logits, whose logarithms count as at least -100; with
-// logits rounding is less.
+// The same for probabilities s in place of logits, whose logarithms count as at least -100, with the
+// slope 1 at 0 (PyTorch: 10^12); with logits rounding is less.
 Var binary_cross_entropy(Var probabilities, Var targets, const BceOptions& options = {});
 
 // Reduces sum_v t (log(t) - log_prediction) over rows, the divergence of the prediction from the

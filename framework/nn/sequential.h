@@ -6,6 +6,7 @@
 //   layers.add<ReLU>();            // "layers.1"
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class Sequential : public Module {
     items_.push_back(std::move(item));
     return added;
   }
+
+  int64_t size() const { return static_cast<int64_t>(items_.size()); }
+  Module& operator[](int64_t i) { return *items_[static_cast<size_t>(i)]; }
 
   Var forward(Var x) override {
     for (const auto& item : items_) x = (*item)(x);

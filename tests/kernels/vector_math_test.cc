@@ -88,6 +88,8 @@ TEST(ElementwiseMath, IsAccurate) {
       {"tanh", elementwise::Tanh, std::tanh, -1e6, 1e6, 3.0},
       {"sin", elementwise::Sin, std::sin, -1048576, 1048576, 2.0, 1e-7},
       {"cos", elementwise::Cos, std::cos, -1048576, 1048576, 2.0, 1e-7},
+      {"sin of all", elementwise::Sin, std::sin, -3.4e38, 3.4e38, 2.0, 1e-7},
+      {"cos of all", elementwise::Cos, std::cos, -3.4e38, 3.4e38, 2.0, 1e-7},
       {"softplus", elementwise::Softplus, softplus, -87, 1e6, 3.0},
       {"erf", elementwise::Erf, std::erf, -1e6, 1e6, 4.0, 4e-7},
       {"erfc", elementwise::Erfc, std::erfc, -1e6, 9.3, 6.0},
@@ -182,6 +184,8 @@ TEST(ElementwiseMath, AtTheEnds) {
   EXPECT_EQ(elementwise::Softplus(-kInfinity), 0.0f);
   EXPECT_EQ(elementwise::Erf(kInfinity), 1.0f);
   EXPECT_TRUE(std::signbit(elementwise::Tanh(-0.0f)));
+  EXPECT_TRUE(std::isnan(elementwise::Sin(kInfinity)));
+  EXPECT_TRUE(std::isnan(elementwise::Cos(-kInfinity)));
   for (const auto function :
        {elementwise::FullExp, elementwise::FullLog, elementwise::Tanh, elementwise::Sin,
         elementwise::Expm1, elementwise::FullExpm1, elementwise::FullLog1p, elementwise::Floor,

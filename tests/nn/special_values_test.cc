@@ -82,6 +82,15 @@ TEST(SpecialValues, BinaryCrossEntropyOfCertainties) {
   ExpectOf({0, 0}, loss({0, 1}), {0.693147f, 0.693147f}, {0.5f, -0.5f});
 }
 
+TEST(SpecialValues, AVarianceThatIsTooSmallCanGrow) {
+  ExpectOf({1e-7f, 2},
+           [](Var x) {
+             return gaussian_nll_loss(constant({2}, Floats{1, 1}), zeros({2}), x, 1e-2,
+                                      Reduction::kNone);
+           },
+           {47.697415f, 0.596574f}, {-4950, 0.125f});
+}
+
 TEST(SpecialValues, SumsOfLogarithmsOfZero) {
   const auto with_itself = [](Var x) { return logaddexp(x, x * 1.0); };
   ExpectOf({-kInfinity, kInfinity, 1}, with_itself, {-kInfinity, kInfinity, 1.693147f}, {1, 1, 1});
@@ -111,6 +120,17 @@ TEST(SpecialValues, SlopesAtZero) {
              return xlogy(x, constant({2}, Floats{5, 0}));
            },
            {0, 0}, {1.609438f, 0});
+  ExpectOf({0, 2},
+           [](Var x) {
+             return xlogy(x, constant({2}, Floats{kInfinity, 1}));
+           },
+           {0, 0}, {0, 0});
+  ExpectOf({0, 3},
+           [](Var x) {
+             return atan2(x, constant({2}, Floats{0, 4}));
+           },
+           {0, 0.643501f}, {0, 0.16f});
+  ExpectOf({1, 2}, [](Var x) { return acosh(x); }, {0, 1.316958f}, {kInfinity, 0.577350f});
   ExpectOf({0, 1e-3f, 0.2f}, [](Var x) { return sinc(x); }, {1, 0.999998f, 0.935489f},
            {0, -0.003290f, -0.632361f});
 }
@@ -122,7 +142,7 @@ TEST(SpecialValues, WholeNumbersAreComparedWithWholeNumbers) {
     return where(equal(x, 2.0), 1.0, to(x, DType::kF32)) + to(less(x, 0.5), DType::kF32);
   });
   EXPECT_EQ(graph.status().message(),
-            "graph g, eval 'run': less of %x i64[2]: got 0.5, expected a whole number beside i64");
+            "graph g, eval 'run': less of %x i64[2]: got 0.5, expected a number that i64 can hold");
 }
 
 // Gradients for a value that has none beyond it, as adjoint methods take them.
@@ -144,6 +164,49 @@ TEST(SpecialValues, DeterminantsHaveGradients) {
   y.backward();
   ExpectSame(y.values(), {5});
   ExpectSame(a.grad().values(), {3, -1, -1, 2});
+}
+
+// Where a formula's own steps would be infinite.
+TEST(SpecialValues, FarValues) {
+  ExpectOf({4}, {-kInfinity, -1e20f, 1e20f, kInfinity}, [](Var x) { return asinh(x); },
+           {-kInfinity, -46.744849f, 46.744849f, kInfinity});
+  ExpectOf({4}, {-1e4f, -1e20f, 0.5f, 1e20f}, [](Var x) { return acosh(x); },
+           {kNaN, kNaN, kNaN, 46.744849f});
+  ExpectOf({3}, {-16, -1e10f, -1e30f}, [](Var x) { return erfcx(x); },
+           {kInfinity, kInfinity, kInfinity});
+  ExpectOf({2}, {kInfinity, 3},
+           [](Var x) {
+             return hypot(x, constant({2}, Floats{1, 4}));
+           },
+           {kInfinity, 5});
+  const auto by_infinite = [](Var (*function)(Var, Var)) {
+    return [function](Var x) { return function(x, full_like(x, HUGE_VAL)); };
+  };
+  ExpectOf({1, -1}, by_infinite(zg::fmod), {1, -1}, {1, 1});
+  ExpectOf({1, -1}, by_infinite(zg::remainder), {1, kInfinity}, {1, 1});
+  ExpectOf({-3e38f, -1e18f, 1e18f, 3e38f}, [](Var x) { return gelu(x); }, {0, 0, 1e18f, 3e38f},
+           {0, 0, 1, 1});
+  ExpectOf({-3e38f, -1e18f, 1e18f, 3e38f}, [](Var x) { return silu(x); }, {0, 0, 1e18f, 3e38f},
+           {0, 0, 1, 1});
+  ExpectOf({3}, {3e38f, 1e7f, 3e8f}, [](Var x) { return sin(x); },
+           {0.874905f, 0.420548f, -0.439552f});
+}
+
+// Functions without a slope give none to an infinite gradient either.
+TEST(SpecialValues, InfiniteGradients) {
+  ExpectOf({-0.5f, 4}, [](Var x) { return sqrt(maximum(x, zeros_like(x))); }, {0, 2}, {0, 0.25f});
+  ExpectOf({0.3f, -0.3f},
+           [](Var x) {
+             return sqrt(floor(x) + constant({2}, Floats{0, 1}));
+           },
+           {0, 0}, {0, 0});
+}
+
+// Unlike clamp these give nothing there, as in PyTorch.
+TEST(SpecialValues, SlopesAtBounds) {
+  ExpectOf({-1, 0.5f, 1}, [](Var x) { return hardtanh(x); }, {-1, 0.5f, 1}, {0, 1, 0});
+  ExpectOf({0, 3, 6}, [](Var x) { return relu6(x); }, {0, 3, 6}, {0, 1, 0});
+  ExpectOf({-3, 3}, [](Var x) { return hardswish(x); }, {0, 3}, {0, 1});
 }
 
 }  // namespace

@@ -101,9 +101,9 @@ void Measure(benchmark::State& state, const OpCase& op_case, bool is_cold) {
 
 void Register(const OpCase& op_case, DType dtype) {
   const OpCase typed = InHalf(op_case, dtype);
+  const bool fits_caches = typed.inputs.empty() || typed.inputs[0].type.bytes() <= kWarmBytes;
   for (const bool is_cold : {true, false}) {
-    // Operands beyond a core's caches are never warm.
-    if (!is_cold && typed.inputs[0].type.bytes() > kWarmBytes) continue;
+    if (!is_cold && !fits_caches) continue;
     const std::string name = fmt::format("{}/{}/{}/{}", op_case.op, op_case.label, DTypeName(dtype),
                                          is_cold ? "cold" : "warm");
     benchmark::RegisterBenchmark(name.c_str(), [typed, is_cold](benchmark::State& state) {

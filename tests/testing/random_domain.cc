@@ -18,7 +18,7 @@ ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x, const Nod
       (op == "divide" && index == 1)) {
     return make("shift", {make("square", {x}, {})}, {{"offset", 0.5}});
   }
-  const bool jumps = op == "sign" || (op == "atan2" && index == 1) ||
+  const bool jumps = op == "sign" || (index == 1 && is_one_of({"atan2", "atan2_slope"})) ||
                      (index == 1 && is_one_of({"relu_grad", "leaky_relu_grad", "elu_grad",
                                                "clamp_min_grad", "clamp_max_grad"}));
   if (jumps) return make("shift", {x}, {{"offset", 8.0}});  // away from there

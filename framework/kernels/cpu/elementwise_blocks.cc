@@ -12,6 +12,21 @@
 namespace zg {
 namespace {
 
+// The functions of angles have a form for near ones alone, with the same bits, in which loops have no
+// branch.
+template <typename T>
+ZG_INLINE bool AreNearAngles(const T* x, int64_t count) {
+  int32_t num_far = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    num_far += static_cast<int32_t>(!(elementwise::Abs(ToF32(x[i])) < elementwise::kFarAngle));
+  }
+  return num_far == 0;
+}
+template <ElementwiseCode kCode>
+ZG_INLINE float OfNearAngle(float x) {
+  return kCode == ElementwiseCode::kSin ? elementwise::NearSin(x) : elementwise::NearCos(x);
+}
+
 // y[k] for k < count from elements begin + k of the inputs. `y` becomes `out`, at once or later, from
 // element `begin` on.
 template <ElementwiseCode kCode, typename T>
@@ -29,6 +44,13 @@ void Compute(const void* const* inputs, int64_t begin, float scalar, int64_t cou
       const T* const first = a + run;
       const T* const second = b + run;
       float* const to = y + run;
+      if constexpr (kCode == ElementwiseCode::kSin || kCode == ElementwiseCode::kCos) {
+        if (AreNearAngles(first, size)) {
+          ZG_INDEPENDENT
+          for (int64_t i = 0; i < size; ++i) to[i] = OfNearAngle<kCode>(ToF32(first[i]));
+          continue;
+        }
+      }
       ZG_INDEPENDENT
       for (int64_t i = 0; i < size; ++i) {
         to[i] = Evaluate(kCode, ToF32(first[i]), ToF32(second[i]), scalar);

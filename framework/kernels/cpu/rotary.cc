@@ -14,13 +14,25 @@ namespace {
 void FindTurns(const float* frequencies, float position, int64_t count, float scale, float* cosines,
                float* sines) {
   Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
+    using elementwise::Abs, elementwise::kFarAngle;
+    int32_t num_far = 0;
     for (int64_t i = 0; i < count; ++i) {
-      cosines[i] = elementwise::Cos(position * frequencies[i]) * scale;
+      num_far += static_cast<int32_t>(!(Abs(position * frequencies[i]) < kFarAngle));
+    }
+    if (num_far > 0) {
+      for (int64_t i = 0; i < count; ++i) {
+        cosines[i] = elementwise::Cos(position * frequencies[i]) * scale;
+        sines[i] = elementwise::Sin(position * frequencies[i]) * scale;
+      }
+      return;
     }
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) {
-      sines[i] = elementwise::Sin(position * frequencies[i]) * scale;
+      cosines[i] = elementwise::NearCos(position * frequencies[i]) * scale;
+    }
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      sines[i] = elementwise::NearSin(position * frequencies[i]) * scale;
     }
   });
 }

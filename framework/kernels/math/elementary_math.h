@@ -22,6 +22,14 @@ ZG_HOST_DEVICE ZG_INLINE float Relu(float x) { return KeepIf(!(x < 0.0f), x); } 
 
 ZG_HOST_DEVICE ZG_INLINE float ReluGrad(float dy, float y) { return KeepIf(y > 0.0f, dy); }
 
+// x or, where the functions below have long been 0 or their slopes 0 or 1, the bound: so that no
+// product is infinite there. NaN stays NaN.
+inline constexpr float kSaturated = 128.0f;
+ZG_HOST_DEVICE ZG_INLINE float Unsaturated(float x) {
+  const float above = x < -kSaturated ? -kSaturated : x;
+  return above > kSaturated ? kSaturated : above;
+}
+
 // The tanh form x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), is x / (1 + e^(-2u)), which
 // has no cancellation for negative x (Hendrycks and Gimpel, arXiv 1606.08415).
 inline constexpr float kMinusTwoRootTwoOverPi = -1.5957691216057308f;
@@ -29,11 +37,12 @@ inline constexpr float kCubic = 0.044715f;
 
 ZG_HOST_DEVICE ZG_INLINE float Gelu(float x) {
   const float e = Exp((x * kMinusTwoRootTwoOverPi) * (x * x * kCubic + 1.0f));
-  return x / (1.0f + e);
+  return (x < -kSaturated ? -kSaturated : x) / (1.0f + e);
 }
 
 // With e = e^(-2u) and s = 1 / (1 + e): d(x s)/dx = s + x s (1 - s) 2u', and s (1 - s) = e s s.
-ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float x) {
+ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float of) {
+  const float x = Unsaturated(of);
   const float square = x * x;
   const float e = Exp((x * kMinusTwoRootTwoOverPi) * (square * kCubic + 1.0f));
   const float s = 1.0f / (1.0f + e);
@@ -41,10 +50,13 @@ ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float x) {
   return dy * (s + (x * slope) * ((e * s) * s));
 }
 
-ZG_HOST_DEVICE ZG_INLINE float Silu(float x) { return x / (1.0f + Exp(-x)); }
+ZG_HOST_DEVICE ZG_INLINE float Silu(float x) {
+  return (x < -kSaturated ? -kSaturated : x) / (1.0f + Exp(-x));
+}
 
 // With e = e^(-x): s (1 - s) = e s s.
-ZG_HOST_DEVICE ZG_INLINE float SiluGrad(float dy, float x) {
+ZG_HOST_DEVICE ZG_INLINE float SiluGrad(float dy, float of) {
+  const float x = Unsaturated(of);
   const float e = Exp(-x);
   const float s = 1.0f / (1.0f + e);
   return dy * (s + x * ((e * s) * s));
@@ -212,29 +224,6 @@ ZG_HOST_DEVICE ZG_INLINE float FullExpm1(float x) {
   return 2.0f * Fused::MulAdd(e.excess, half, half - 0.5f);
 }
 
-// sin and cos of x - n pi/2, in [-pi/4, pi/4], by Cephes' polynomials; pi/2 is in three parts, of
-// which n times the first is subtracted exactly for |x| < 2^20.
-ZG_HOST_DEVICE ZG_INLINE float SinOrCos(float x, int32_t quarter_turns) {
-  // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
-  const float shifted = Fused::MulAdd(x, 0.63661977236758134f, 12582912.0f);
-  const float n = shifted - 12582912.0f;
-  float r = Fused::MulAdd(n, -1.57079637050628662f, x);
-  r = Fused::MulAdd(n, 4.37113900018624283e-8f, r);
-  r = Fused::MulAdd(n, 1.71512493e-15f, r);
-  const uint32_t quadrant = BitCast<uint32_t>(shifted) + static_cast<uint32_t>(quarter_turns);
-  const float square = r * r;
-  const float odd =
-      Polynomial<Fused>(square, -1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f);
-  const float sine = Fused::MulAdd(odd, square * r, r);
-  const float even = Polynomial<Fused>(square, 2.443315711809948e-5f, -1.388731625493765e-3f,
-                                       4.166664568298827e-2f);
-  const float cosine = Fused::MulAdd(even, square * square, Fused::MulAdd(square, -0.5f, 1.0f));
-  const float value = (quadrant & 1u) != 0 ? cosine : sine;
-  return BitCast<float>(BitCast<uint32_t>(value) ^ ((quadrant & 2u) << 30));
-}
-ZG_HOST_DEVICE ZG_INLINE float Sin(float x) { return SinOrCos(x, 0); }
-ZG_HOST_DEVICE ZG_INLINE float Cos(float x) { return SinOrCos(x, 1); }
-
 // The angle in [-tan(pi/8), tan(pi/8)] whose tangent is r. Source: Cephes' atanf.
 ZG_HOST_DEVICE ZG_INLINE float SmallAngle(float r) {
   const float square = r * r;
@@ -274,6 +263,16 @@ ZG_HOST_DEVICE ZG_INLINE float Atan2(float y, float x) {
   angle = BitCast<int32_t>(x) < 0 ? 3.14159265f - angle : angle;
   const float signed_angle = CopySign(angle, y);
   return ((x != x) | (y != y)) ? x + y : signed_angle;
+}
+
+// x / (x^2 + y^2), the slope of Atan2 in y, from quotients that are at most 1.
+ZG_HOST_DEVICE ZG_INLINE float Atan2Slope(float y, float x) {
+  const float height = Abs(y), width = Abs(x);
+  const float larger = height > width ? height : width;
+  const float unit = larger == 0.0f ? 1.0f : larger;
+  const float a = y / unit, b = x / unit;
+  const float slope = b / (a * a + b * b) / unit;
+  return larger == 0.0f ? 0.0f : slope;
 }
 
 // -t / (t + 2) with t = e^(-2|x|) - 1, and the sign of x.

@@ -5,6 +5,7 @@
 
 #include "framework/base/host_device.h"
 #include "framework/kernels/math/elementary_math.h"
+#include "framework/kernels/math/sine_math.h"
 #include "framework/kernels/math/special_math.h"
 #include "framework/ops/elementwise_table.h"
 

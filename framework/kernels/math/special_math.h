@@ -6,6 +6,7 @@
 
 #include "framework/base/host_device.h"
 #include "framework/kernels/math/elementary_math.h"
+#include "framework/kernels/math/sine_math.h"
 
 namespace zg::elementwise {
 
@@ -32,7 +33,9 @@ ZG_HOST_DEVICE ZG_INLINE float Erfc(float x) {
 // For x < 0 it is 2 e^(x^2) - erfcx(-x).
 ZG_HOST_DEVICE ZG_INLINE float Erfcx(float x) {
   const float square = x * x;
-  const float twice = FullExp(square) * Fused::MulAdd(2.0f, Fused::MulAdd(x, x, -square), 2.0f);
+  const float bounded = x < -16.0f ? -16.0f : x;  // where it is infinite
+  const float left_out = Fused::MulAdd(bounded, bounded, -(bounded * bounded));
+  const float twice = FullExp(square) * Fused::MulAdd(2.0f, left_out, 2.0f);
   const float of_magnitude = ErfcxOfPositive(Abs(x));
   const float of_negative = twice < __builtin_inff() ? twice - of_magnitude : __builtin_inff();
   return x < 0.0f ? of_negative : of_magnitude;
@@ -57,7 +60,7 @@ ZG_HOST_DEVICE ZG_INLINE float SinOfHalfTurns(float x) {
   const float rest = x - 2.0f * RoundToEven(0.5f * x);  // in [-1, 1]
   const float magnitude = Abs(rest);
   const float folded = magnitude > 0.5f ? 1.0f - magnitude : magnitude;
-  return CopySign(Sin(folded * 3.14159265f), rest);
+  return CopySign(NearSin(folded * 3.14159265f), rest);
 }
 ZG_HOST_DEVICE ZG_INLINE float CosOfHalfTurns(float x) { return SinOfHalfTurns(0.5f - Abs(x)); }
 
