@@ -14,10 +14,9 @@ namespace zg {
 //   Var x = in.f32("x", {B, C}), score = critic(x);
 //   Var slope = sqrt(sum(square(gradients(sum(score), {x})[0]), {1}) + 1e-12);
 //   return mean(score) + 10.0 * mean(square(slope - 1.0));
-// Training then needs gradients of gradients. Most functions have them; attention, LSTM,
-// GRU, selective_scan, ctc_loss, digamma and the exponents of pow and exp2 do not, and the error names
-// the op. Errors: y is not an f32 scalar, or does not depend on a
-// source.
+// Training then needs gradients of gradients. Most functions have them; attention, RNN, LSTM, GRU,
+// selective_scan, ctc_loss, digamma and the exponents of pow and exp2 do not, and the error names the op.
+// Errors: y is not an f32 scalar, or does not depend on a source.
 std::vector<Var> gradients(Var y, const std::vector<Var>& sources);
 
 // The result of forward(inputs), with the gradients that `backward` computes from that of the

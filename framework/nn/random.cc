@@ -19,8 +19,8 @@ Var Draw(const char* op, Var like, ir::Attributes attributes, const Status& vali
     nn::Trace& trace = nn::Trace::Of(op);
     if (!trace.training()) {
       return InvalidArgument(
-          "{}: random values are for training; an eval is a function of its "
-          "inputs and the parameters",
+          "{}: random values are for training; an eval is a function of its inputs and the "
+          "parameters\n  hint: take the noise as an input",
           nn::Caller(op, like));
     }
     attributes.Set("stream", trace.NextStream());

@@ -98,6 +98,12 @@ TEST(SpecialValues, SumsOfLogarithmsOfZero) {
            {0, 0.880797f});
 }
 
+// Rows that have diverged do not look like sound ones.
+TEST(SpecialValues, NormsOfFarValues) {
+  ExpectOf({2, 2}, {1e25f, -1e25f, 1, -1}, [](Var x) { return layer_norm(x); },
+           {kNaN, kNaN, 0.999995f, -0.999995f});
+}
+
 TEST(SpecialValues, MiddlesOfNaN) {
   ExpectOf({2, 3}, {1, kNaN, 3, 5, 4, 9}, [](Var x) { return median(x, -1); }, {kNaN, 5});
   ExpectOf({2, 3}, {1, kNaN, 3, 5, 4, 9}, [](Var x) { return quantile(x, 1.0, -1); }, {kNaN, 9});

@@ -159,7 +159,7 @@ TEST(SelectionLanguage, RandomValuesAreForTraining) {
   graph.eval("run", [](Inputs& in) { return uniform(in.f32("x", {2, 3})); });
   EXPECT_EQ(graph.status().message(),
             "graph g, eval 'run': uniform of %x f32[2,3]: random values are for training; an eval "
-            "is a function of its inputs and the parameters");
+            "is a function of its inputs and the parameters\n  hint: take the noise as an input");
 }
 
 }  // namespace

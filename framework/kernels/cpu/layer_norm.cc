@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "framework/kernels/cpu/column_sum.h"
@@ -10,6 +9,7 @@
 #include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/row_sums.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/math/deviation_math.h"
 #include "framework/ops/addend.h"
 #include "framework/tensor/half.h"
 
@@ -54,7 +54,7 @@ void Normalize(const NormalizeRows<T>& block, int64_t rows, int64_t columns) {
                                  }) /
                              size;
       b.mean[row] = mean;
-      b.rstd[row] = 1.0f / std::sqrt(variance + b.epsilon);
+      b.rstd[row] = InverseDeviation(variance, b.epsilon);
     }
     for (int64_t row = 0; row < rows; ++row) {
       const T* const x = b.x + row * columns;

@@ -1,6 +1,7 @@
 #include "framework/kernels/cuda/norm_grad.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
 #include "framework/kernels/cuda/warp_rows.cuh"
+#include "framework/kernels/math/deviation_math.h"
 
 namespace zg::cuda {
 namespace {
@@ -39,7 +40,7 @@ __global__ void LayerNormKernel(LayerNormArrays<T> arrays, MatrixShape shape, fl
       squares += difference * difference;
     }
   }
-  const float rstd = 1.0f / sqrtf(WarpSum(squares) / size + epsilon);
+  const float rstd = InverseDeviation(WarpSum(squares) / size, epsilon);
   for (int64_t j = first; j < shape.columns; j += kWarp * kPack) {
     Floats<kPack> values = LoadFloats<kPack>(x + j);
     const Floats<kPack> gamma = LoadFloats<kPack>(arrays.gamma + j);
