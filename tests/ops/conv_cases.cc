@@ -106,6 +106,7 @@ void AddCases(std::vector<OpCase>* cases, const std::string& label, const Shape&
   const Shape y = OutputShape(window, x, weight);
   OpCase conv;
   conv.op = "conv2d";
+  conv.sums_products = true;
   conv.label = label;
   conv.inputs = {F32(x), F32(weight)};
   if (has_bias) conv.inputs.push_back(F32({weight.dim(0)}));

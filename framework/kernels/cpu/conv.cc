@@ -4,6 +4,7 @@
 
 #include "framework/kernels/conv_shape.h"
 #include "framework/kernels/cpu/depthwise_conv.h"
+#include "framework/kernels/cpu/half_grad_weight.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/window_grad_weight.h"
@@ -71,13 +72,15 @@ class Conv2dGradInput : public Kernel {
   const WindowProduct product_;
 };
 
+// Product: WindowGradWeight or HalfGradWeight.
+template <typename Product>
 class Conv2dGradWeight : public Kernel {
  public:
   explicit Conv2dGradWeight(const KernelSpec& spec) {
     const ConvShape shape = ConvShape::OfGradWeight(spec);
     int64_t workspace = 0;
     for (const WeightRange& range : SharedWeights(shape, spec.threads)) {
-      parts_.push_back({WindowGradWeight(shape, range, spec.outputs[0].dtype), workspace});
+      parts_.push_back({Product(shape, range, spec.outputs[0].dtype), workspace});
       workspace += WholeLines(parts_.back().product.workspace_bytes());
     }
   }
@@ -102,7 +105,7 @@ class Conv2dGradWeight : public Kernel {
 
  private:
   struct Part {
-    WindowGradWeight product;
+    Product product;
     int64_t workspace;  // begin of its scratch, in bytes
   };
 
@@ -124,7 +127,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeConv2dGradInput(const KernelSpec& spec) {
 StatusOr<std::unique_ptr<Kernel>> MakeConv2dGradWeight(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
   if (IsDepthwise(ConvShape::OfGradWeight(spec))) return MakeDepthwiseConvGradWeight(spec);
-  return MakeKernel<Conv2dGradWeight>(spec);
+  if (HalfMethod(spec.outputs[0].dtype) != nullptr) {
+    return MakeKernel<Conv2dGradWeight<HalfGradWeight>>(spec);
+  }
+  return MakeKernel<Conv2dGradWeight<WindowGradWeight>>(spec);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "framework/kernels/cpu/image_windows.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/tensor/half.h"
@@ -28,15 +29,52 @@ PhaseOfDim MakePhase(const ConvShape& shape, int dim, int64_t residue) {
   return phase;
 }
 
-template <typename T>
-void PadRow(const PaddedPlane& plane, const T* row, float* out) {
+// x as an element of a plane, f32 or the images' own.
+template <typename Out, typename T>
+Out As(T x) {
+  if constexpr (std::is_same_v<Out, T>) {
+    return x;
+  } else {
+    return ToF32(x);
+  }
+}
+
+template <typename T, typename Out>
+void PadRow(const PaddedPlane& plane, const T* row, Out* out) {
   const int64_t columns = plane.row_floats() / plane.interleave;
   const int64_t end = std::min(plane.in[1], plane.size[1] - plane.before[1]);
   for (int64_t first = 0; first < plane.interleave; ++first) {
     for (int64_t i = 0; i < columns; ++i) {
       const int64_t column = first + i * plane.interleave - plane.before[1];
-      *out++ = column >= 0 && column < end ? ToF32(row[column]) : 0.0f;
+      *out++ = column >= 0 && column < end ? As<Out>(row[column]) : Out{};
     }
+  }
+}
+
+template <typename T, typename Out>
+void PadPlanesTo(const PaddedPlane& plane, DType dtype, const T* image, int64_t planes, Out* out) {
+  const int64_t row_floats = plane.row_floats();
+  const int64_t end = std::min(plane.before[1] + plane.in[1], plane.size[1]);
+  for (int64_t p = 0; p < planes; ++p) {
+    for (int64_t row = 0; row < plane.size[0]; ++row, out += row_floats) {
+      const int64_t own = row - plane.before[0];
+      const T* const from = image + own * plane.in[1];
+      if (own < 0 || own >= plane.in[0]) {
+        std::fill_n(out, row_floats, Out{});
+      } else if (plane.interleave > 1 || end <= plane.before[1]) {
+        PadRow(plane, from, out);
+      } else {
+        std::fill_n(out, plane.before[1], Out{});
+        const int64_t count = end - plane.before[1];
+        if constexpr (std::is_same_v<Out, T>) {
+          std::copy_n(from, count, out + plane.before[1]);
+        } else {
+          ConvertFloats(dtype, from, DType::kF32, out + plane.before[1], count);
+        }
+        std::fill(out + end, out + row_floats, Out{});
+      }
+    }
+    image += plane.in[0] * plane.in[1];
   }
 }
 
@@ -45,27 +83,13 @@ void PadRow(const PaddedPlane& plane, const T* row, float* out) {
 void PadPlanes(const PaddedPlane& plane, DType dtype, const void* images, int64_t planes,
                float* out) {
   WithFloatType(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const T* image = static_cast<const T*>(images);
-    const int64_t row_floats = plane.row_floats();
-    const int64_t end = std::min(plane.before[1] + plane.in[1], plane.size[1]);
-    for (int64_t p = 0; p < planes; ++p) {
-      for (int64_t row = 0; row < plane.size[0]; ++row, out += row_floats) {
-        const int64_t own = row - plane.before[0];
-        if (own < 0 || own >= plane.in[0]) {
-          std::fill_n(out, row_floats, 0.0f);
-        } else if (plane.interleave > 1 || end <= plane.before[1]) {
-          PadRow(plane, image + own * plane.in[1], out);
-        } else {
-          std::fill_n(out, plane.before[1], 0.0f);
-          ConvertFloats(dtype, image + own * plane.in[1], DType::kF32, out + plane.before[1],
-                        end - plane.before[1]);
-          std::fill(out + end, out + row_floats, 0.0f);
-        }
-      }
-      image += plane.in[0] * plane.in[1];
-    }
+    PadPlanesTo(plane, dtype, static_cast<const decltype(zero)*>(images), planes, out);
   });
+}
+
+void PadHalfPlanes(const PaddedPlane& plane, const BFloat16* images, int64_t planes,
+                   BFloat16* out) {
+  PadPlanesTo(plane, DType::kBF16, images, planes, out);
 }
 
 ImageWindows ForwardWindows(const ConvShape& shape) {

@@ -8,6 +8,7 @@
 
 #include "framework/kernels/conv_shape.h"
 #include "framework/tensor/dtype.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 
@@ -33,6 +34,8 @@ struct PaddedPlane {
 // Pads `planes` images of `dtype`, one after the other; `out` is in f32.
 void PadPlanes(const PaddedPlane& plane, DType dtype, const void* images, int64_t planes,
                float* out);
+// Images and planes of bf16.
+void PadHalfPlanes(const PaddedPlane& plane, const BFloat16* images, int64_t planes, BFloat16* out);
 
 // The pixels of the result whose windows have the same taps.
 struct WindowPhase {

@@ -1,6 +1,8 @@
 #include "framework/kernels/cpu/window_product.h"
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "framework/kernels/cpu/convert.h"
@@ -21,20 +23,12 @@ constexpr int64_t kMergedRows = 8 * kTileRows;
 
 int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
 
-// Whether the weights of a result channel lie one behind the other.
-bool AreRuns(const WeightStrides& strides, const std::vector<int64_t>& taps) {
-  for (size_t tap = 0; tap < taps.size(); ++tap) {
-    if (taps[tap] != static_cast<int64_t>(tap)) return false;
-  }
-  return strides.by_source == static_cast<int64_t>(taps.size());
-}
-
 // Packs the weights [begin, end), counted by source channel and tap, of up to kTileRows rows, whose
 // weights begin at `first`.
 template <typename T>
 void PackPiece(const T* weights, const WeightStrides& strides, const std::vector<int64_t>& taps,
                int64_t begin, int64_t end, const int64_t* first, int64_t rows, float* piece) {
-  if (AreRuns(strides, taps)) {
+  if (strides.FollowEachOther(taps)) {
     return PackPieces(weights + first[0] + begin, strides.by_result, end - begin, rows, piece);
   }
   const auto num_taps = static_cast<int64_t>(taps.size());
@@ -63,7 +57,9 @@ void PackPiece(const T* weights, const WeightStrides& strides, const std::vector
 WindowProduct::WindowProduct(const WindowProductSizes& sizes, ImageWindows windows, int threads)
     : sizes_(sizes),
       windows_(std::move(windows)),
-      reads_source_(sizes.dtype == DType::kF32 && windows_.plane.IsImage()) {
+      method_(HalfMethod(sizes.dtype)),
+      reads_source_((sizes.dtype == DType::kF32 || method_ != nullptr) &&
+                    windows_.plane.IsImage()) {
   int64_t most_pixels = 1;
   for (const WindowPhase& phase : windows_.phases) {
     most_pixels = std::max(most_pixels, static_cast<int64_t>(phase.windows.size()));
@@ -121,21 +117,48 @@ void WindowProduct::AddRows(size_t phase, Matrix* matrix) const {
   }
 }
 
+int64_t WindowProduct::SumStride(const Matrix& matrix, int64_t samples) const {
+  const int64_t columns = samples * matrix.pixels;
+  return method_ == nullptr ? columns : RoundUp(columns, method_->column_unit);
+}
+
+int64_t WindowProduct::PackedWeights(const Matrix& matrix) const {
+  if (method_ == nullptr) return matrix.padded_rows() * matrix.depth();
+  int64_t floats = 0;
+  for (int64_t begin = 0; begin < matrix.depth(); begin += kHalfDepth) {
+    floats +=
+        method_->PackedASize(matrix.product_rows(), std::min(kHalfDepth, matrix.depth() - begin));
+  }
+  return floats;
+}
+
 WindowProduct::Layout WindowProduct::MakeLayout() const {
   int64_t weights = 0;
   int64_t sums = 0;
   int64_t panel = 0;
+  int64_t packed = 0;
   for (const Matrix& matrix : matrices_) {
-    weights += matrix.padded_rows() * matrix.depth();
-    sums = std::max(sums, matrix.product_rows() * samples_ * matrix.pixels);
-    panel = std::max(panel, IndexedPanelFloats(IndexedBlockDepth(matrix.depth())));
+    weights += PackedWeights(matrix);
+    const int64_t stride = SumStride(matrix, samples_);
+    if (method_ == nullptr) {
+      sums = std::max(sums, matrix.product_rows() * stride);
+      panel = std::max(panel, IndexedPanelFloats(IndexedBlockDepth(matrix.depth())));
+      continue;
+    }
+    const int64_t rows = RoundUp(matrix.product_rows(), method_->row_unit);
+    const int64_t depth = std::min(kHalfDepth, matrix.depth());
+    sums = std::max(sums, rows * stride);
+    panel = std::max(panel, FloatsOfHalves(depth * std::max(stride, rows)));
+    packed = std::max(packed, method_->PackedBSize(stride, depth));
   }
-  const int64_t planes = samples_ * sizes_.source_channels * windows_.plane.floats();
+  int64_t planes = samples_ * sizes_.source_channels * windows_.plane.floats();
+  if (method_ != nullptr) planes = FloatsOfHalves(planes);
   Layout layout;
   layout.weights = AlignedFloats(weights);
   layout.sums = reads_source_ ? 0 : AlignedFloats(planes);
   layout.panel = layout.sums + (writes_result() ? 0 : AlignedFloats(sums));
-  layout.end = layout.panel + panel;
+  layout.packed = layout.panel + AlignedFloats(panel);
+  layout.end = layout.packed + packed;
   return layout;
 }
 
@@ -152,7 +175,7 @@ int64_t WindowProduct::workspace_bytes() const {
   return layout_.weights * kBytes + WorkspaceBytes(num_sharing_, layout_.end * kBytes);
 }
 
-void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed,
+void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed, float* scratch,
                                 Threads* threads) const {
   // Groups of weights are contiguous in both orders.
   const int64_t offset = group * std::max(sizes_.result_channels * sizes_.weight.by_result,
@@ -161,10 +184,17 @@ void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed
     using T = decltype(zero);
     const T* const weights = static_cast<const T*>(weight) + offset;
     for (const Matrix& matrix : matrices_) {
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        if (method_ != nullptr) {
+          PackHalves(matrix, weights, scratch, packed);
+          packed += PackedWeights(matrix);
+          continue;
+        }
+      }
       ForRanges(
           threads, matrix.product_rows(), kTileRows, matrix.depth(),
           [&](int64_t begin, int64_t end, int) { PackRows(matrix, weights, begin, end, packed); });
-      packed += matrix.padded_rows() * matrix.depth();
+      packed += PackedWeights(matrix);
     }
   });
 }
@@ -184,38 +214,56 @@ void WindowProduct::PackRows(const Matrix& matrix, const T* weights_of_group, in
   }
 }
 
-const float* WindowProduct::Source(const void* source, int64_t first, int64_t samples,
-                                   int64_t group, float* planes) const {
+const void* WindowProduct::Source(const void* source, int64_t first, int64_t samples, int64_t group,
+                                  float* planes) const {
   const PaddedPlane& plane = windows_.plane;
   const int64_t of_group = sizes_.source_channels * plane.in[0] * plane.in[1];
   const int64_t element_bytes = SizeOf(sizes_.dtype);
   for (int64_t i = 0; i < samples; ++i) {
     const char* const images = static_cast<const char*>(source) +
                                ((first + i) * sizes_.groups + group) * of_group * element_bytes;
-    if (reads_source_) return reinterpret_cast<const float*>(images);
-    PadPlanes(plane, sizes_.dtype, images, sizes_.source_channels,
-              planes + i * sizes_.source_channels * plane.floats());
+    if (reads_source_) return images;
+    const int64_t at = i * sizes_.source_channels * plane.floats();
+    if (method_ != nullptr) {
+      PadHalfPlanes(plane, reinterpret_cast<const BFloat16*>(images), sizes_.source_channels,
+                    reinterpret_cast<BFloat16*>(planes) + at);
+    } else {
+      PadPlanes(plane, sizes_.dtype, images, sizes_.source_channels, planes + at);
+    }
   }
   return planes;
 }
 
-void WindowProduct::RunMatrix(const Matrix& matrix, const float* weights, const float* source,
+void WindowProduct::RunMatrix(const Matrix& matrix, const float* weights, const void* source,
                               int64_t samples, const void* bias, int64_t group, float* sums,
-                              float* panel) const {
+                              float* scratch) const {
   const int64_t columns = samples * matrix.pixels;
-  const int64_t block = IndexedBlockDepth(matrix.depth());
+  const int64_t stride = SumStride(matrix, samples);
   if (bias != nullptr) {
     WithFloatType(sizes_.dtype, [&](auto zero) {
       const auto* const of_group =
           static_cast<const decltype(zero)*>(bias) + group * sizes_.result_channels;
       for (int64_t row = 0; row < matrix.product_rows(); ++row) {
         const int64_t channel = row % sizes_.result_channels;
-        std::fill_n(sums + row * columns, columns, ToF32(of_group[channel]));
+        std::fill_n(sums + row * stride, stride, ToF32(of_group[channel]));
       }
     });
   } else if (matrix.depth() == 0) {
-    std::fill_n(sums, matrix.product_rows() * columns, 0.0f);
+    std::fill_n(sums, matrix.product_rows() * stride, 0.0f);
   }
+  if (method_ == nullptr) {
+    MultiplyFloats(matrix, weights, static_cast<const float*>(source), columns, bias != nullptr,
+                   sums, scratch + layout_.panel);
+  } else {
+    MultiplyHalves(matrix, weights, static_cast<const BFloat16*>(source), columns, bias != nullptr,
+                   sums, scratch);
+  }
+}
+
+void WindowProduct::MultiplyFloats(const Matrix& matrix, const float* weights, const float* source,
+                                   int64_t columns, bool continues, float* sums,
+                                   float* panel) const {
+  const int64_t block = IndexedBlockDepth(matrix.depth());
   for (int64_t begin = 0; begin < matrix.depth(); begin += block) {
     IndexedProduct product;
     product.a = weights + matrix.padded_rows() * begin;
@@ -225,7 +273,7 @@ void WindowProduct::RunMatrix(const Matrix& matrix, const float* weights, const 
     product.depth = std::min(block, matrix.depth() - begin);
     product.c = sums;
     product.c_stride = columns;
-    product.continues = begin > 0 || bias != nullptr;
+    product.continues = begin > 0 || continues;
     Multiply(product, panel);
   }
 }
@@ -236,18 +284,19 @@ void WindowProduct::Store(const Matrix& matrix, const float* sums, int64_t first
   WithFloatType(sizes_.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (int64_t row = 0; row < matrix.product_rows(); ++row) {
+      const float* of_row = sums + row * SumStride(matrix, samples);
       const size_t phase = matrix.phases[row / sizes_.result_channels];
       const std::vector<int64_t>& targets = windows_.phases[phase].pixels;
       const int64_t channel = row % sizes_.result_channels;
-      for (int64_t i = 0; i < samples; ++i, sums += matrix.pixels) {
+      for (int64_t i = 0; i < samples; ++i, of_row += matrix.pixels) {
         const int64_t plane =
             ((first + i) * sizes_.groups + group) * sizes_.result_channels + channel;
         T* const to = static_cast<T*>(result) + plane * windows_.result_pixels;
         if (is_whole) {
-          ConvertFloats(DType::kF32, sums, sizes_.dtype, to, matrix.pixels);
+          ConvertFloats(DType::kF32, of_row, sizes_.dtype, to, matrix.pixels);
           continue;
         }
-        for (int64_t p = 0; p < matrix.pixels; ++p) to[targets[p]] = FromF32<T>(sums[p]);
+        for (int64_t p = 0; p < matrix.pixels; ++p) to[targets[p]] = FromF32<T>(of_row[p]);
       }
     }
   });
@@ -256,7 +305,7 @@ void WindowProduct::Store(const Matrix& matrix, const float* sums, int64_t first
 void WindowProduct::RunSamples(const void* source, const float* packed, const void* bias,
                                int64_t first, int64_t group, void* result, float* scratch) const {
   const int64_t samples = std::min(samples_, sizes_.batch - first);
-  const float* const images = Source(source, first, samples, group, scratch);
+  const void* const images = Source(source, first, samples, group, scratch);
   const float* weights = packed;
   for (const Matrix& matrix : matrices_) {
     float* sums = scratch + layout_.sums;
@@ -264,9 +313,9 @@ void WindowProduct::RunSamples(const void* source, const float* packed, const vo
       sums = static_cast<float*>(result) +
              (first * sizes_.groups + group) * sizes_.result_channels * windows_.result_pixels;
     }
-    RunMatrix(matrix, weights, images, samples, bias, group, sums, scratch + layout_.panel);
+    RunMatrix(matrix, weights, images, samples, bias, group, sums, scratch);
     if (!writes_result()) Store(matrix, sums, first, samples, group, result);
-    weights += matrix.padded_rows() * matrix.depth();
+    weights += PackedWeights(matrix);
   }
 }
 
@@ -274,12 +323,15 @@ void WindowProduct::Run(const void* source, const void* weight, const void* bias
                         void* workspace, Threads* threads) const {
   float* const packed = static_cast<float*>(workspace);
   for (int64_t group = 0; group < sizes_.groups; ++group) {
-    PackWeights(weight, group, packed, threads);
+    const auto scratch_of = [&](int thread) {
+      return static_cast<float*>(WorkspaceOf(thread, packed + layout_.weights,
+                                             layout_.end * static_cast<int64_t>(sizeof(float))));
+    };
+    PackWeights(weight, group, packed, scratch_of(0), threads);
     const auto run = [&](int64_t part, int thread) {
-      void* const scratch = WorkspaceOf(thread, packed + layout_.weights,
-                                        layout_.end * static_cast<int64_t>(sizeof(float)));
-      RunSamples(source, packed, bias, part * samples_, group, result,
-                 static_cast<float*>(scratch));
+      std::optional<GemmScope> scope;
+      if (method_ != nullptr) scope.emplace(*method_);
+      RunSamples(source, packed, bias, part * samples_, group, result, scratch_of(thread));
     };
     const int64_t parts = CeilDiv(sizes_.batch, samples_);
     if (num_sharing_ > 1 && threads != nullptr) {
