@@ -1,7 +1,8 @@
 // Discrete Fourier transforms (torch.fft, torch.stft): names and meaning are PyTorch's, whose default
 // norms they have. A transform of up to 256 elements is a product with a matrix of cosines and sines; one
 // of n = a b elements is made of transforms of a and of b elements, and one of a large prime number of
-// three transforms of a power of two. In mixed precision keep them in f32 (f32_modules).
+// three transforms of a power of two; frames are always products with a matrix. In mixed precision keep
+// them in f32 (f32_modules).
 #pragma once
 
 #include <cstdint>

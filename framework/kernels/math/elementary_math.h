@@ -22,11 +22,12 @@ ZG_HOST_DEVICE ZG_INLINE float Relu(float x) { return KeepIf(!(x < 0.0f), x); } 
 
 ZG_HOST_DEVICE ZG_INLINE float ReluGrad(float dy, float y) { return KeepIf(y > 0.0f, dy); }
 
-// x or, where the functions below have long been 0 or their slopes 0 or 1, the bound: so that no
-// product is infinite there. NaN stays NaN.
+// x or, where the functions below have long been 0 and their slopes 0 or 1, a bound, so that no product
+// is infinite there. NaN stays NaN.
 inline constexpr float kSaturated = 128.0f;
-ZG_HOST_DEVICE ZG_INLINE float Unsaturated(float x) {
-  const float above = x < -kSaturated ? -kSaturated : x;
+ZG_HOST_DEVICE ZG_INLINE float SaturatedBelow(float x) { return x < -kSaturated ? -kSaturated : x; }
+ZG_HOST_DEVICE ZG_INLINE float Saturated(float x) {
+  const float above = SaturatedBelow(x);
   return above > kSaturated ? kSaturated : above;
 }
 
@@ -37,12 +38,12 @@ inline constexpr float kCubic = 0.044715f;
 
 ZG_HOST_DEVICE ZG_INLINE float Gelu(float x) {
   const float e = Exp((x * kMinusTwoRootTwoOverPi) * (x * x * kCubic + 1.0f));
-  return (x < -kSaturated ? -kSaturated : x) / (1.0f + e);
+  return SaturatedBelow(x) / (1.0f + e);
 }
 
 // With e = e^(-2u) and s = 1 / (1 + e): d(x s)/dx = s + x s (1 - s) 2u', and s (1 - s) = e s s.
-ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float of) {
-  const float x = Unsaturated(of);
+ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float any_x) {
+  const float x = Saturated(any_x);
   const float square = x * x;
   const float e = Exp((x * kMinusTwoRootTwoOverPi) * (square * kCubic + 1.0f));
   const float s = 1.0f / (1.0f + e);
@@ -50,13 +51,11 @@ ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float of) {
   return dy * (s + (x * slope) * ((e * s) * s));
 }
 
-ZG_HOST_DEVICE ZG_INLINE float Silu(float x) {
-  return (x < -kSaturated ? -kSaturated : x) / (1.0f + Exp(-x));
-}
+ZG_HOST_DEVICE ZG_INLINE float Silu(float x) { return SaturatedBelow(x) / (1.0f + Exp(-x)); }
 
 // With e = e^(-x): s (1 - s) = e s s.
-ZG_HOST_DEVICE ZG_INLINE float SiluGrad(float dy, float of) {
-  const float x = Unsaturated(of);
+ZG_HOST_DEVICE ZG_INLINE float SiluGrad(float dy, float any_x) {
+  const float x = Saturated(any_x);
   const float e = Exp(-x);
   const float s = 1.0f / (1.0f + e);
   return dy * (s + x * ((e * s) * s));
