@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "framework/kernels/cpu/attention_blocks.h"
-#include "framework/kernels/cpu/gemm_tile.h"
+#include "framework/kernels/cpu/gemm_method.h"
 #include "framework/kernels/cpu/sharing.h"
 
 namespace zg {
@@ -16,7 +16,7 @@ class Carver {
   explicit Carver(void* workspace) : workspace_(static_cast<float*>(workspace)) {}
   float* Take(int64_t floats) {
     float* const part = workspace_ == nullptr ? nullptr : workspace_ + used_;
-    used_ += RoundUp(floats, kLineFloats);
+    used_ += AlignedFloats(floats);
     return part;
   }
   // The place of scores in the operands' dtype; in f32 it is the scores themselves.

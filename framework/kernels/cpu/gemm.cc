@@ -175,7 +175,7 @@ int64_t Gemm::packed_b_size() const {
 }
 
 int64_t Gemm::packed_block_size() const {
-  return RoundUp(method_->PackedBSize(block_n_, block_k_), kLineFloats);
+  return AlignedFloats(method_->PackedBSize(block_n_, block_k_));
 }
 
 int64_t Gemm::packed_b_bytes() const {
@@ -195,8 +195,7 @@ void Gemm::PackB(GemmOperand b, void* packed) const {
 }
 
 int64_t Gemm::workspace_bytes() const {
-  const int64_t floats =
-      block_n_ + sums_size() + RoundUp(packed_b_size(), kLineFloats) + packed_a_size();
+  const int64_t floats = block_n_ + sums_size() + AlignedFloats(packed_b_size()) + packed_a_size();
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
@@ -230,7 +229,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   float* const start = workspace;
   float* const sums = start + block_n_;
   float* const packed_b = sums + sums_size();
-  float* const packed_a = packed_b + RoundUp(packed_b_size(), kLineFloats);
+  float* const packed_a = packed_b + AlignedFloats(packed_b_size());
   BlockProduct product;
   const float* next_packed = static_cast<const float*>(operands.b.data);
   product.a = packed_a;
@@ -304,7 +303,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
 void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
   float* const start = workspace;
   float* const panel = start + kMaxPanelWidth;
-  float* const pieces = panel + RoundUp(packed_b_size(), kLineFloats);
+  float* const pieces = panel + AlignedFloats(packed_b_size());
   for (const Depth& depth : depths_) {
     method_->pack_a(BlockOfA(operands.a, 0, depth.begin, depth.count), pieces);
     PanelProduct product;

@@ -14,6 +14,9 @@ namespace zg {
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t RoundUp(int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; }
 
+// So many floats, and those that fill their last cache line.
+constexpr int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
+
 // A block of A or B in the stored matrix: `count` rows of A or columns of B, of `depth` k each.
 struct StoredBlock {
   const void* data = nullptr;

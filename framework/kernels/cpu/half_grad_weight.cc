@@ -11,8 +11,6 @@ namespace {
 // Elements of the windows that are copied at once: they stay in the second-level cache, also packed.
 constexpr int64_t kWindowElements = int64_t{1} << 18;
 
-int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
-
 }  // namespace
 
 HalfGradWeight::HalfGradWeight(const ConvShape& shape, const WeightRange& range, DType dtype)
@@ -23,14 +21,8 @@ HalfGradWeight::HalfGradWeight(const ConvShape& shape, const WeightRange& range,
   block_channels_ =
       std::clamp<int64_t>(kWindowElements / (shape.taps() * depth_), 1, range.channels());
   const WindowPhase& phase = windows_.phases[0];
-  for (int64_t channel = 0; channel < range.channels(); ++channel) {
-    for (const int64_t offset : phase.offsets) rows_.push_back(channel * plane() + offset);
-  }
-  for (int64_t sample = 0; sample < samples_; ++sample) {
-    for (const int64_t window : phase.windows) {
-      columns_.push_back(sample * range.channels() * plane() + window);
-    }
-  }
+  rows_ = phase.RowsOf(range.channels(), plane());
+  columns_ = phase.ColumnsOf(samples_, range.channels() * plane());
   run_ = RunOf(columns_, pixels);
   const int64_t num_blocks = CeilDiv(range.channels(), block_channels_);
   layout_.dy = AlignedFloats(FloatsOfHalves(samples_ * range.channels() * plane()));
@@ -110,8 +102,9 @@ void HalfGradWeight::Run(const void* dy, const void* x, void* dw, void* workspac
         product.continues = first > 0 || begin > 0;
         for (int64_t channel = 0; channel < range_.channels(); channel += block_channels_) {
           product.columns = std::min(block_channels_, range_.channels() - channel) * taps;
-          CopyWindows({copies, rows_.data() + channel * taps, columns_.data() + begin, run_},
-                      product.columns, product.depth, windows);
+          const IndexedMatrix<BFloat16> matrix = {copies, rows_.data() + channel * taps,
+                                                  columns_.data() + begin, run_};
+          CopyIndexed(matrix, product.columns, product.depth, product.depth, windows);
           method_.pack_b({windows, product.depth, true, product.columns, product.depth},
                          scratch + layout_.packed_windows);
           method_.multiply(product);

@@ -51,6 +51,16 @@ void PadRow(const PaddedPlane& plane, const T* row, Out* out) {
   }
 }
 
+// The offsets `times` times, each `distance` after the ones before.
+std::vector<int64_t> Repeated(const std::vector<int64_t>& offsets, int64_t times,
+                              int64_t distance) {
+  std::vector<int64_t> repeated;
+  for (int64_t i = 0; i < times; ++i) {
+    for (const int64_t offset : offsets) repeated.push_back(i * distance + offset);
+  }
+  return repeated;
+}
+
 template <typename T, typename Out>
 void PadPlanesTo(const PaddedPlane& plane, DType dtype, const T* image, int64_t planes, Out* out) {
   const int64_t row_floats = plane.row_floats();
@@ -90,6 +100,14 @@ void PadPlanes(const PaddedPlane& plane, DType dtype, const void* images, int64_
 void PadHalfPlanes(const PaddedPlane& plane, const BFloat16* images, int64_t planes,
                    BFloat16* out) {
   PadPlanesTo(plane, DType::kBF16, images, planes, out);
+}
+
+std::vector<int64_t> WindowPhase::RowsOf(int64_t channels, int64_t plane_size) const {
+  return Repeated(offsets, channels, plane_size);
+}
+
+std::vector<int64_t> WindowPhase::ColumnsOf(int64_t samples, int64_t sample_size) const {
+  return Repeated(windows, samples, sample_size);
 }
 
 ImageWindows ForwardWindows(const ConvShape& shape) {

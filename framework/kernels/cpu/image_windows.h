@@ -43,6 +43,11 @@ struct WindowPhase {
   std::vector<int64_t> offsets;  // offset of each tap in a padded plane, from the window's position
   std::vector<int64_t> windows;  // the position of each pixel's window
   std::vector<int64_t> pixels;   // the indices of these pixels
+
+  // The windows in planes that lie one behind the other, as a matrix: the offsets of its rows, by
+  // channel and tap, and of its columns, by sample and pixel.
+  std::vector<int64_t> RowsOf(int64_t channels, int64_t plane_size) const;
+  std::vector<int64_t> ColumnsOf(int64_t samples, int64_t sample_size) const;
 };
 
 struct ImageWindows {

@@ -12,13 +12,19 @@
 
 namespace zg {
 
-// Element (k, j) at data[rows[k] + columns[j]].
+// Element (k, j) at data[rows[k] + columns[j]]. T is float or BFloat16.
+template <typename T>
 struct IndexedMatrix {
-  const float* data = nullptr;
+  const T* data = nullptr;
   const int64_t* rows = nullptr;
   const int64_t* columns = nullptr;
   int64_t run = 1;  // of RunOf(columns, ...)
 };
+
+// To (depth, width), of which columns beyond the matrix's are zeros.
+template <typename T>
+void CopyIndexed(const IndexedMatrix<T>& matrix, int64_t depth, int64_t columns, int64_t width,
+                 T* out);
 
 // The largest of 16, 8, 4, 2 and 1 such that `period` consists of runs of that many columns, each
 // contiguous in memory; `columns` are those of one or several periods.
@@ -30,7 +36,7 @@ int64_t IndexedBlockDepth(int64_t depth);
 // C (rows, columns) = or += A B, where A is packed in pieces (gemm_pack.h) of `depth`.
 struct IndexedProduct {
   const float* a = nullptr;
-  IndexedMatrix b;
+  IndexedMatrix<float> b;
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;  // at most IndexedBlockDepth

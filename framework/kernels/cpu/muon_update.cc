@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/exact_sum.h"
+#include "framework/kernels/cpu/gemm_method.h"
 #include "framework/kernels/cpu/gemm_shared.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -15,13 +16,6 @@
 
 namespace zg {
 namespace {
-
-constexpr int64_t kAlignmentBytes = 64;
-
-int64_t AlignedFloats(int64_t count) {
-  constexpr int64_t kFloats = kAlignmentBytes / sizeof(float);
-  return (count + kFloats - 1) / kFloats * kFloats;
-}
 
 template <typename Gradient>
 void SetDirections(const Gradient* g, float factor, const float* m, const MuonOptions& options,

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int64_t kMaxDepth = 384;
 
-int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
-
 // Transposes pixels of a row in all channels, which are `plane` apart, to pixels with contiguous
 // channels.
 template <typename T>

@@ -21,8 +21,6 @@ constexpr int64_t kColumns = 512;
 // result channels fill no tile of their own.
 constexpr int64_t kMergedRows = 8 * kTileRows;
 
-int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
-
 // Packs the weights [begin, end), counted by source channel and tap, of up to kTileRows rows, whose
 // weights begin at `first`.
 template <typename T>
@@ -84,12 +82,8 @@ WindowProduct::Matrix WindowProduct::MatrixOf(size_t phase) const {
   const int64_t sample = plane * sizes_.source_channels * (reads_source_ ? sizes_.groups : 1);
   const WindowPhase& own = windows_.phases[phase];
   Matrix matrix;
-  for (int64_t channel = 0; channel < sizes_.source_channels; ++channel) {
-    for (const int64_t offset : own.offsets) matrix.rows.push_back(channel * plane + offset);
-  }
-  for (int64_t i = 0; i < samples_; ++i) {
-    for (const int64_t window : own.windows) matrix.columns.push_back(i * sample + window);
-  }
+  matrix.rows = own.RowsOf(sizes_.source_channels, plane);
+  matrix.columns = own.ColumnsOf(samples_, sample);
   matrix.pixels = static_cast<int64_t>(own.windows.size());
   matrix.run = RunOf(matrix.columns, matrix.pixels);
   AddRows(phase, &matrix);

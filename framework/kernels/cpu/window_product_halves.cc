@@ -39,8 +39,9 @@ void WindowProduct::MultiplyHalves(const Matrix& matrix, const float* weights,
   for (int64_t begin = 0; begin < matrix.depth(); begin += kHalfDepth) {
     BlockProduct product;
     product.depth = std::min(kHalfDepth, matrix.depth() - begin);
-    CopyWindows({source, matrix.rows.data() + begin, matrix.columns.data(), matrix.run},
-                product.depth, columns, copy);
+    const IndexedMatrix<BFloat16> windows = {source, matrix.rows.data() + begin,
+                                             matrix.columns.data(), matrix.run};
+    CopyIndexed(windows, product.depth, columns, columns, copy);
     method_->pack_b({copy, columns, false, columns, product.depth}, scratch + layout_.packed);
     product.a = weights;
     product.b = scratch + layout_.packed;
