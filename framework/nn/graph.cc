@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/base/listed.h"
 #include "framework/nn/share_variables.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/micro_batch_values.h"
@@ -18,10 +19,10 @@ const TensorType kScalar = {DType::kF32, Shape{}};
 constexpr char kGradNorm[] = "grad_norm";  // a result that training always has
 
 template <typename Items, typename NameOf>
-std::string Listed(const Items& items, NameOf name_of) {
+std::string NamesOf(const Items& items, NameOf name_of) {
   std::vector<std::string> names;
   for (const auto& item : items) names.push_back(fmt::format("'{}'", name_of(item)));
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  return Listed(names);
 }
 
 Status CheckResults(const std::vector<NamedVar>& results, const nn::Trace& trace) {
@@ -122,7 +123,7 @@ Status Graph::TraceTrain(const optim::Optimizer& optimizer,
                                  [](const NamedVar& one) { return one.name == kLossResult; });
   if (loss == results.end()) {
     return InvalidArgument("the function returned {}, expected one of the results to be the 'loss'",
-                           Listed(results, [](const NamedVar& one) { return one.name; }));
+                           NamesOf(results, [](const NamedVar& one) { return one.name; }));
   }
   ZG_RETURN_IF_ERROR(CheckLoss(kLossResult, loss->var, "take the mean(...), as losses do"));
   for (const NamedVar& result : results) {
@@ -263,13 +264,13 @@ StatusOr<TensorType> Graph::result_type(std::string_view eval, std::string_view 
                                   [&](const Eval& candidate) { return candidate.name == eval; });
   if (found == evals_.end()) {
     return NotFound("graph {}: no eval '{}'; it has {}", ir_.name(), eval,
-                    Listed(evals_, [](const Eval& one) { return one.name; }));
+                    NamesOf(evals_, [](const Eval& one) { return one.name; }));
   }
   for (const auto& [name, type] : found->results) {
     if (name == result) return type;
   }
   return NotFound("graph {}, eval '{}': no result '{}'; it has {}", ir_.name(), eval, result,
-                  Listed(found->results, [](const auto& one) { return one.first; }));
+                  NamesOf(found->results, [](const auto& one) { return one.first; }));
 }
 
 Status Graph::check() const {

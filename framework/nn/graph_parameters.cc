@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "framework/base/listed.h"
 #include "framework/nn/graph.h"
 #include "framework/optim/replace_rules.h"
 
@@ -92,8 +93,7 @@ void Graph::set_optimizer(const optim::Optimizer& optimizer, const std::string& 
       if (named == groups.end()) {
         std::vector<std::string> names;
         for (const optim::ParameterGroup& other : groups) names.push_back(other.name);
-        return NotFound("there is no parameter group of this name; there are: {}",
-                        names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+        return NotFound("there is no parameter group of this name; there are: {}", Listed(names));
       }
       named->optimizer = optimizer;
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/base/format.h"
+#include "framework/base/listed.h"
 #include "framework/passes/assign_offsets.h"
 #include "framework/passes/category_sizes.h"
 #include "framework/passes/nodes_of_groups.h"
@@ -307,7 +308,7 @@ Status Executor::NoEval(std::string_view eval) const {
   std::vector<std::string> names;
   for (const auto& [name, list] : program_.evals) names.push_back(name);
   return InvalidArgument("graph {}: it has no eval program \"{}\"; it has {}", graph_->name(), eval,
-                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+                         Listed(names));
 }
 
 Status Executor::RunEval(std::string_view eval) {

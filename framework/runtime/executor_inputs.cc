@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/listed.h"
 #include "framework/runtime/executor.h"
 
 namespace zg {
@@ -61,8 +62,7 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, DType dt
     if (slot.eval == eval) names.push_back(slot.name);
   }
   return InvalidArgument("graph {}{}{}: it has no input \"{}\"; it has {}", graph_->name(),
-                         eval.empty() ? "" : ", eval ", eval, name,
-                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+                         eval.empty() ? "" : ", eval ", eval, name, Listed(names));
 }
 
 void Executor::ForgetInputs(std::string_view eval) {
