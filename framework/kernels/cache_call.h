@@ -10,7 +10,7 @@
 
 namespace zg {
 
-// cached_rows, keep_rows and write_rows: inputs are the cache, if there is one, rows and start.
+// cached_rows and keep_rows, whose inputs are rows and start, and write_rows, whose first is a cache.
 struct CacheCall {
   int rows_input;
   int start_input;
@@ -20,8 +20,8 @@ struct CacheCall {
   int64_t row_bytes;
   int64_t start_stride;  // 0: one start for all texts
 
-  explicit CacheCall(const KernelSpec& spec)
-      : rows_input(static_cast<int>(spec.call.inputs.size()) - 2), start_input(rows_input + 1) {
+  CacheCall(const KernelSpec& spec, bool has_cache)
+      : rows_input(has_cache ? 1 : 0), start_input(rows_input + 1) {
     const Shape& rows = spec.call.inputs[rows_input].shape;
     batch = rows.dim(0);
     new_rows = rows.dim(1);
@@ -30,7 +30,6 @@ struct CacheCall {
     start_stride = StartStride(spec.call.inputs[start_input]);
   }
 
-  bool has_cache() const { return rows_input > 0; }
   static int64_t StartStride(const TensorType& start) { return start.shape == Shape{1} ? 0 : 1; }
 };
 
@@ -42,6 +41,27 @@ inline ir::OpCall LikeAttention(ir::OpCall call) {
   call.attributes.Set("masked", false);
   call.attributes.Set("biased", call.inputs.size() > 3);
   return call;
+}
+
+// move_texts.
+struct MoveTextsCall {
+  int64_t texts;
+  int64_t size;  // rows of the cache
+  int64_t row_bytes;
+  int64_t start_stride;
+
+  explicit MoveTextsCall(const KernelSpec& spec) {
+    const TensorType& cache = spec.call.inputs[0];
+    texts = cache.shape.dim(0);
+    size = cache.shape.dim(1);
+    row_bytes = cache.shape.dim(2) * SizeOf(cache.dtype);
+    start_stride = CacheCall::StartStride(spec.call.inputs[2]);
+  }
+};
+
+inline std::string NoSuchParent(int64_t parent, int64_t texts) {
+  return fmt::format("move_texts: a text goes on from text {}, expected 0 to {}", parent,
+                     texts - 1);
 }
 
 inline std::string StartOutsideCache(const char* op, int64_t start, int64_t new_rows,

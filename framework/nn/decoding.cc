@@ -19,8 +19,12 @@ std::string Numbered(const std::string& name, int number) {
 
 }  // namespace
 
-Decoding::Decoding(const std::string& name, Var start, int64_t context)
-    : name_(name), start_(start), context_(context), previous_(current_decoding) {
+Decoding::Decoding(const std::string& name, Var start, int64_t context, Var parents)
+    : name_(name),
+      start_(start),
+      parents_(parents),
+      context_(context),
+      previous_(current_decoding) {
   Trace& trace = Trace::Of("Decoding");
   if (const Status legal = CheckName("Decoding", name); !legal.ok()) trace.Fail(legal);
   if (trace.training()) {
@@ -43,12 +47,19 @@ std::string Decoding::NameOf(const std::string& what) const {
                        : fmt::format("{}.{}.{}", name_, scope, what);
 }
 
+std::vector<Var> Decoding::WithEarlier(Var x) const {
+  std::vector<Var> inputs = {x, start_};
+  if (!parents_.empty()) inputs.push_back(parents_);
+  return inputs;
+}
+
 Var Decoding::Cached(Var rows, const std::string& what) {
   Trace& trace = Trace::Of("Decoding");
   const std::string name = NameOf(what);
   const std::string cache = Numbered(name, ++num_caches_[name]);
   trace.set_fills_caches();
-  return trace.Append("cached_rows", {rows, start_}, {{"name", cache}, {"size", context_}}, cache);
+  return trace.Append("cached_rows", WithEarlier(rows), {{"name", cache}, {"size", context_}},
+                      cache);
 }
 
 Var Decoding::State(Var x, const Dims& shape, const std::string& what) {
@@ -57,7 +68,7 @@ Var Decoding::State(Var x, const Dims& shape, const std::string& what) {
   const std::string state = Numbered(name, ++num_states_[name]);
   trace.set_fills_caches();
   const Var rows =
-      trace.Append("left_rows", {x, start_},
+      trace.Append("left_rows", WithEarlier(x),
                    {{"name", state}, {"channels", Shape(shape).num_elements()}}, state);
   if (rows.empty()) return rows;
   Dims whole = shape;

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "framework/nn/shapes.h"
 #include "framework/nn/var.h"
@@ -31,8 +32,9 @@ class Decoding {
  public:
   // `start`: i64 (1), the position of the function's first token in all texts, or (B), in each
   // text. `context`: the maximum number of tokens of a text. Functions with the same `name` share
-  // their caches; they must call the same modules.
-  Decoding(const std::string& name, Var start, int64_t context);
+  // their caches; they must call the same modules. `parents`: i64 (B), the text of the last run that
+  // each text goes on from, for beam search; without them it is the same one.
+  Decoding(const std::string& name, Var start, int64_t context, Var parents = {});
   ~Decoding();
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
@@ -60,9 +62,12 @@ class Decoding {
 
  private:
   std::string NameOf(const std::string& what) const;  // in the module that is being called
+  // The inputs of an op that reads what earlier runs have left.
+  std::vector<Var> WithEarlier(Var x) const;
 
   std::string name_;
   Var start_;
+  Var parents_;
   int64_t context_;
   std::map<std::string, int> num_caches_;  // by module and `what`
   std::map<std::string, int> num_states_;

@@ -1,7 +1,7 @@
 // State of eval programs: rows that a program leaves in the arena for its next run, or for another
 // program, such as the keys and values of a text that is generated token by token. Shapes: B texts,
 // S new tokens of each, T rows of a cache, C channels; start (1) or (B): the position of the new
-// tokens.
+// tokens; parents (B): the text that each text goes on from, where it is another one.
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"
@@ -26,6 +26,13 @@ bool IsStart(const TensorType& start, int64_t batch) {
 }
 constexpr char kNoStart[] = "start is neither i64 (1) nor (B)";
 
+// Parents may be the last input, after start.
+bool HasParents(const ir::OpCall& call) { return call.inputs.size() == 3; }
+bool AreParents(const TensorType& parents, int64_t batch) {
+  return parents.dtype == DType::kI64 && parents.shape == Shape{batch};
+}
+constexpr char kNoParents[] = "parents are not i64 (B)";
+
 Sbp SplitOfStart(const TensorType& start) { return start.shape == Shape{1} ? B : kSplit; }
 
 ir::OpDef Cache() {
@@ -49,14 +56,16 @@ ir::OpDef Cache() {
 }
 
 ir::OpDef CachedRows() {
-  const InputNames names = {"rows", "start"};
+  const InputNames names = {"rows", "start", "parents"};
   ir::OpDef op;
   op.name = "cached_rows";
   op.doc =
       "The rows of the cache `name`, of `size` rows, of which the new ones are start[b], "
-      "start[b] + 1, ...; the others are as earlier runs left them. keep-caches makes it "
-      "write_rows; until then no run has left anything, and the others are 0.";
-  op.min_inputs = op.max_inputs = 2;
+      "start[b] + 1, ...; the others are as earlier runs left them, for the text parents[b] if "
+      "there are three inputs. keep-caches makes it write_rows; until then no run has left "
+      "anything, and the others are 0.";
+  op.min_inputs = 2;
+  op.max_inputs = 3;
   op.attributes = {{"name", std::string(), true}, {"size", int64_t{1}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"rows"}));
@@ -64,15 +73,42 @@ ir::OpDef CachedRows() {
     const int64_t size = call.attributes.Int("size");
     if (rows.num_dims() != 3) return Rejected(call, names, "rows are not (B, S, C)");
     if (!IsStart(call.inputs[1], rows.dim(0))) return Rejected(call, names, kNoStart);
+    if (HasParents(call) && !AreParents(call.inputs[2], rows.dim(0))) {
+      return Rejected(call, names, kNoParents);
+    }
     if (rows.dim(1) > size) {
       return Rejected(call, names, fmt::format("the cache has {} rows, which is less", size));
     }
     return Types{{call.inputs[0].dtype, {rows.dim(0), size, rows.dim(2)}}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
+    if (HasParents(call)) return Signatures{{{kHeads, B, B}, {kHeads}}};
     return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}, {{kHeads, B}, {kHeads}}};
   };
   op.not_differentiable = kOnlyForEval;
+  return op;
+}
+
+ir::OpDef MoveTexts() {
+  const InputNames names = {"cache", "parents", "start"};
+  ir::OpDef op;
+  op.name = "move_texts";
+  op.traits.has_side_effect = true;
+  op.doc =
+      "cache[b, t] = cache[parents[b], t] for t < start[b], in place and for all texts at once; "
+      "the other rows stay. A parent that is none of the texts ends the job.";
+  op.min_inputs = op.max_inputs = 3;
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"cache"}));
+    const Shape& cache = call.inputs[0].shape;
+    if (cache.num_dims() != 3) return Rejected(call, names, "the cache is not (B, T, C)");
+    if (!AreParents(call.inputs[1], cache.dim(0))) return Rejected(call, names, kNoParents);
+    if (!IsStart(call.inputs[2], cache.dim(0))) return Rejected(call, names, kNoStart);
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const ir::OpCall&) { return Signatures{{{kHeads, B, B}, {kHeads}}}; };
+  op.not_differentiable = kOnlyForEval;
+  op.aliases = [](const ir::OpCall&) { return InsideInput(); };
   return op;
 }
 
@@ -109,19 +145,24 @@ ir::OpDef WriteRows() {
 constexpr char kOneRow[] = "rows are not (B, 1, C)";
 
 ir::OpDef LeftRows() {
-  const InputNames names = {"texts", "start"};
+  const InputNames names = {"texts", "start", "parents"};
   ir::OpDef op;
   op.name = "left_rows";
   op.doc =
       "f32 (B, 1, channels), for the B of texts (B, ...): the rows that keep_rows of the same "
-      "`name` has left in an earlier run, and 0 for a text with start 0. keep-caches makes it "
-      "read_rows; until then no run has left anything, and they are 0.";
-  op.min_inputs = op.max_inputs = 2;
+      "`name` has left in an earlier run, for the text parents[b] if there are three inputs, and 0 "
+      "for a text with start 0. keep-caches makes it read_rows; until then no run has left "
+      "anything, and they are 0.";
+  op.min_inputs = 2;
+  op.max_inputs = 3;
   op.attributes = {{"name", std::string(), true}, {"channels", int64_t{1}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const Shape& texts = call.inputs[0].shape;
     if (texts.num_dims() < 1) return Rejected(call, names, "texts have no dims");
     if (!IsStart(call.inputs[1], texts.dim(0))) return Rejected(call, names, kNoStart);
+    if (HasParents(call) && !AreParents(call.inputs[2], texts.dim(0))) {
+      return Rejected(call, names, kNoParents);
+    }
     const int64_t channels = call.attributes.Int("channels");
     if (channels < 1) {
       return InvalidArgument("left_rows: channels is {}, expected at least 1", channels);
@@ -129,6 +170,7 @@ ir::OpDef LeftRows() {
     return Types{{DType::kF32, {texts.dim(0), 1, channels}}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
+    if (HasParents(call)) return Signatures{};
     return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}};
   };
   op.not_differentiable = kOnlyForEval;
@@ -291,6 +333,7 @@ ir::OpDef CachedAttention() {
 void RegisterCacheOps(ir::OpRegistry& registry) {
   registry.Register(Cache());
   registry.Register(CachedRows());
+  registry.Register(MoveTexts());
   registry.Register(WriteRows());
   registry.Register(LeftRows());
   registry.Register(ReadRows());

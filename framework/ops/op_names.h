@@ -39,6 +39,7 @@ inline constexpr char kWait[] = "wait";
 inline constexpr char kCachedRows[] = "cached_rows";
 inline constexpr char kKeepRows[] = "keep_rows";
 inline constexpr char kLeftRows[] = "left_rows";
+inline constexpr char kMoveTexts[] = "move_texts";
 inline constexpr char kReadRows[] = "read_rows";
 inline constexpr char kWriteRows[] = "write_rows";
 

@@ -46,7 +46,7 @@ class CacheKeeper {
           .WithContext(Where(*node));
     }
     const std::string name = node->attributes.String("name") + ".left";
-    return Replace(node, op_names::kReadRows, {kept->second.cache, node->inputs[1]}, name);
+    return Replace(node, kept->second.cache, op_names::kReadRows, {node->inputs[1]}, name);
   }
 
  private:
@@ -75,15 +75,21 @@ class CacheKeeper {
                              kept.last_writer->name);
     }
     kept.last_writer = node->section;
-    return Replace(node, op_names::kWriteRows, {kept.cache, node->inputs[0], node->inputs[1]},
+    return Replace(node, kept.cache, op_names::kWriteRows, {node->inputs[0], node->inputs[1]},
                    name);
   }
 
-  Status Replace(ir::Node* node, const char* op, std::vector<ir::Value*> inputs,
+  // By `op` of the cache and the other inputs.
+  Status Replace(ir::Node* node, ir::Value* cache, const char* op, std::vector<ir::Value*> inputs,
                  const std::string& name) {
     ir::Builder builder(&graph_, node->section);
     builder.InsertBefore(node);
     builder.set_scope(node->scope);
+    if (node->inputs.size() > 2) {  // parents
+      cache = builder.Op(op_names::kMoveTexts, {cache, node->inputs[2], node->inputs[1]}, {},
+                         name + ".moved");
+    }
+    inputs.insert(inputs.begin(), cache);
     ir::Value* const result = builder.Op(op, std::move(inputs), {}, name);
     ZG_RETURN_IF_ERROR(builder.status());
     graph_.ReplaceAllUses(node->outputs[0], result);

@@ -7,7 +7,8 @@
 //
 // Ensures: no `cached_rows` is left in eval sections. Each becomes a `write_rows` into a `cache`,
 // which is a variable that checkpoints do not name. So does each `keep_rows`, and the `left_rows` of
-// its name become `read_rows`, which copy the cache before it is written. If rows differ from
+// its name become `read_rows`, which copy the cache before it is written. Where texts go on from
+// others, a third input, `move_texts` comes first. If rows differ from
 // micro-batch to micro-batch, every rank has the cache of its own texts (S(0)); otherwise all have
 // the same (B).
 //

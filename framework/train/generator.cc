@@ -4,34 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-
-#include "framework/nn/decoding.h"
-#include "framework/nn/shapes.h"
+#include <utility>
 
 namespace zg {
-
-namespace {
-
-constexpr char kTokens[] = "tokens", kStart[] = "start";
-
-// What follows from inputs beside the tokens is computed once for each text.
-void MarkInputsOfTheText(const ir::Section& section, const std::string& program) {
-  for (ir::Node* node : section.nodes) {
-    if (node->op->traits.kind != ir::OpKind::kInput) continue;
-    const std::string& name = node->attributes.String("name");
-    if (name != kTokens && name != kStart) node->attributes.Set("once", program);
-  }
-}
-
-const ir::Section* FindEval(const ir::Graph& graph, const std::string& name) {
-  for (const auto& section : graph.sections()) {
-    if (section->kind == ir::SectionKind::kEval && section->name == name) return section.get();
-  }
-  return nullptr;
-}
-
-}  // namespace
 
 Generator::Generator(Graph& graph, const GeneratorOptions& options,
                      const std::function<Var(Var)>& model)
@@ -39,56 +14,7 @@ Generator::Generator(Graph& graph, const GeneratorOptions& options,
 
 Generator::Generator(Graph& graph, const GeneratorOptions& options,
                      const std::function<Var(Var, Inputs&)>& model)
-    : options_(options) {
-  options_.chunk = std::min(options.chunk, options.context);
-  // The logits of `size` tokens, (size, vocabulary).
-  const auto call = [&](Inputs& in, int64_t size, bool computes_once = true) {
-    nn::Trace& trace = nn::Trace::Of("Generator");
-    if (size < 1) {
-      return trace.Fail(InvalidArgument("{}: context is {} and chunk {}, expected at least 1 each",
-                                        who(), options.context, options.chunk));
-    }
-    const Var tokens = in.i64(kTokens, {1, size}, Sbp::B());
-    const nn::Decoding decoding(options_.name, in.i64(kStart, {1}, Sbp::B()), options_.context);
-    const Var logits = model(tokens, in);
-    if (!trace.status().ok() || logits.empty()) return logits;
-    if (computes_once) MarkInputsOfTheText(*trace.builder().section(), compute_inputs());
-    const Shape shape = logits.shape();
-    if (shape.num_dims() != 3 || shape.dim(0) != 1 || shape.dim(1) != size) {
-      return trace.Fail(
-          InvalidArgument("{}: the model returns {} of tokens [1,{}], expected logits "
-                          "(1, {}, vocabulary)",
-                          who(), shape.ToString(), size, size));
-    }
-    has_caches_ = decoding.has_caches();
-    has_states_ = decoding.has_states();
-    if (!has_caches_ && !has_states_) {
-      return trace.Fail(InvalidArgument(
-          "{}: the model has neither causal attention nor a recurrence, through which it would see "
-          "the text so far; expected functions or modules that call zg::attention, or others of "
-          "framework/nn/decoding.h",
-          who()));
-    }
-    vocabulary_ = shape.dim(2);
-    return reshape(logits, {size, vocabulary_});
-  };
-  graph.eval(prefill(), [&](Inputs& in) {
-    call(in, options_.chunk);
-    return Outputs{};  // only the caches: what computes logits is dead code
-  });
-  graph.eval(decode(), [&](Inputs& in) { return call(in, 1); });
-  if (num_checked() > 1) {
-    graph.eval(check(), [&](Inputs& in) { return call(in, num_checked(), false); });
-  }
-}
-
-// Two chunks and one token, so that the last one is preceded by as many that an operation may look back
-// to, across the ends of chunks.
-int64_t Generator::num_checked() const {
-  return std::min(2 * options_.chunk + 1, options_.context);
-}
-
-std::string Generator::who() const { return fmt::format("generator '{}'", options_.name); }
+    : options_(options), programs_(graph, options, model) {}
 
 Status Generator::CheckText(const std::vector<int64_t>& text) const {
   if (text.empty()) {
@@ -97,172 +23,188 @@ Status Generator::CheckText(const std::vector<int64_t>& text) const {
         "the beginning of a text, or with a line break",
         who());
   }
-  if (has_caches_ && static_cast<int64_t>(text.size()) > options_.context) {
+  if (programs_.has_caches() && static_cast<int64_t>(text.size()) > options_.context) {
     return InvalidArgument(
         "{}: got a text of {} tokens, expected at most {}, the context; give its last ones", who(),
         text.size(), options_.context);
   }
+  const int64_t vocabulary = programs_.vocabulary();
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] >= 0 && text[i] < vocabulary_) continue;
+    if (text[i] >= 0 && text[i] < vocabulary) continue;
     return InvalidArgument("{}: token {} of the text is {}, expected 0 to {}, the vocabulary",
-                           who(), i, text[i], vocabulary_ - 1);
+                           who(), i, text[i], vocabulary - 1);
   }
   return Status::Ok();
+}
+
+Status Generator::CheckMaxTokens(int64_t max_tokens) const {
+  if (max_tokens >= 0) return Status::Ok();
+  return InvalidArgument("{}: max_tokens is {}, expected at least 0", who(), max_tokens);
+}
+
+Status Generator::CheckRoom(const std::vector<int64_t>& prompt, int64_t max_tokens,
+                            const char* hint) const {
+  // The last token is returned, but not computed.
+  const int64_t room = options_.context - static_cast<int64_t>(prompt.size()) + 1;
+  if (!programs_.has_caches() || max_tokens <= room) return Status::Ok();
+  return InvalidArgument(
+      "{}: got a prompt of {} tokens and max_tokens {}, which outgrow the context of {}; give "
+      "max_tokens <= {}{}",
+      who(), prompt.size(), max_tokens, options_.context, room, hint);
 }
 
 StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
                                                    const std::vector<int64_t>& prompt,
                                                    const GenerateOptions& options) {
-  ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options.sampler));
-  ZG_RETURN_IF_ERROR(CheckText(prompt));
-  if (options.max_tokens < 0) {
-    return InvalidArgument("{}: max_tokens is {}, expected at least 0", who(), options.max_tokens);
-  }
-  // The last token is returned, but not computed.
-  const int64_t room = options_.context - static_cast<int64_t>(prompt.size()) + 1;
-  if (has_caches_ && !options.slide && options.max_tokens > room) {
-    return InvalidArgument(
-        "{}: got a prompt of {} tokens and max_tokens {}, which outgrow the context of {}; give "
-        "max_tokens <= {}, or slide to go on from the last half of the context",
-        who(), prompt.size(), options.max_tokens, options_.context, room);
-  }
-  reset();
-  std::vector<int64_t> seen = prompt;
-  std::vector<int64_t> tokens;
-  while (static_cast<int64_t>(tokens.size()) < options.max_tokens) {
-    if (has_caches_ && static_cast<int64_t>(seen.size()) > options_.context) {
-      seen.erase(seen.begin(), seen.end() - std::max<int64_t>(1, options_.context / 2));
+  ZG_ASSIGN_OR_RETURN(auto texts, generate_all(trainer, {prompt}, options));
+  return std::move(texts[0]);
+}
+
+// What a row generates.
+struct Generator::Running {
+  size_t index = 0;  // of the prompt
+  std::vector<int64_t> tokens = {};
+
+  // The first prompt's draws are numbered from 0 on, the others' far behind.
+  uint64_t NumberOfDraw() const { return (static_cast<uint64_t>(index) << 32) + tokens.size(); }
+};
+
+Status Generator::CheckPrompts(const std::vector<std::vector<int64_t>>& prompts,
+                               const GenerateOptions& options) const {
+  ZG_RETURN_IF_ERROR(CheckMaxTokens(options.max_tokens));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    Status valid = CheckText(prompts[i]);
+    if (valid.ok() && !options.slide) {
+      valid = CheckRoom(prompts[i], options.max_tokens,
+                        ", or slide to go on from the last half of the context");
     }
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, Continue(trainer, seen, options.inputs));
-    ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(logits, tokens.size()));
-    tokens.push_back(token);
-    seen.push_back(token);
-    if (options.stop == token) break;
+    ZG_RETURN_IF_ERROR(prompts.size() > 1 ? valid.WithContext(fmt::format("prompt {}", i)) : valid);
   }
-  return tokens;
+  const auto num_prompts = static_cast<int64_t>(prompts.size());
+  if (options.inputs.empty() || num_prompts <= programs_.num_rows()) return Status::Ok();
+  return InvalidArgument(
+      "{}: got inputs and {} prompts, expected at most {}, which are computed at once", who(),
+      num_prompts, programs_.num_rows());
+}
+
+void Generator::SlideIfFull(TextRow* row) const {
+  const bool is_full = static_cast<int64_t>(row->text.size()) > options_.context;
+  if (!programs_.has_caches() || !is_full) return;
+  const int64_t kept = std::max<int64_t>(1, options_.context / 2);
+  *row = {{row->text.end() - kept, row->text.end()}};
+}
+
+StatusOr<std::vector<std::vector<int64_t>>> Generator::generate_all(
+    Trainer& trainer, const std::vector<std::vector<int64_t>>& prompts,
+    const GenerateOptions& options) {
+  ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options.sampler));
+  ZG_RETURN_IF_ERROR(CheckPrompts(prompts, options));
+  std::vector<std::vector<int64_t>> results(prompts.size());
+  if (prompts.empty() || options.max_tokens == 0) return results;
+  reset();
+  ZG_RETURN_IF_ERROR(programs_.Begin(trainer, prompts[0], options.inputs));
+  std::vector<TextRow> rows(programs_.num_rows());
+  std::vector<Running> running(std::min(rows.size(), prompts.size()));
+  size_t num_begun = 0, num_ended = 0;
+  for (size_t i = 0; i < running.size(); ++i) {
+    rows[i].text = prompts[i];
+    running[i].index = num_begun++;
+  }
+  while (num_ended < prompts.size()) {
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                        programs_.Advance(trainer, &rows, options.inputs));
+    for (size_t i = 0; i < running.size() && !logits.empty(); ++i) {
+      TextRow& row = rows[i];
+      Running& own = running[i];
+      if (row.is_idle() || !row.is_computed()) continue;
+      const auto first = logits.begin() + i * programs_.vocabulary();
+      std::vector<float> own_logits(first, first + programs_.vocabulary());
+      if (options.adjust) options.adjust(row.text, &own_logits);
+      ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(own_logits, own.NumberOfDraw()));
+      own.tokens.push_back(token);
+      row.text.push_back(token);
+      SlideIfFull(&row);
+      const bool is_full = static_cast<int64_t>(own.tokens.size()) == options.max_tokens;
+      if (!is_full && options.stop != token) continue;
+      results[own.index] = std::move(own.tokens);
+      ++num_ended;
+      row = {};
+      if (num_begun == prompts.size()) continue;
+      row.text = prompts[num_begun];
+      own = {num_begun++};
+    }
+  }
+  return results;
+}
+
+StatusOr<std::vector<Beam>> Generator::beam_search(Trainer& trainer,
+                                                   const std::vector<int64_t>& prompt,
+                                                   const BeamSearchOptions& options,
+                                                   const std::vector<NamedData>& inputs) {
+  if (options_.beams < 1) {
+    return InvalidArgument("{}: its programs keep no beams; set GeneratorOptions::beams", who());
+  }
+  ZG_RETURN_IF_ERROR(CheckText(prompt));
+  ZG_RETURN_IF_ERROR(CheckMaxTokens(options.max_tokens));
+  if (!std::isfinite(options.length_penalty)) {
+    return InvalidArgument("{}: length_penalty is {}, expected a finite number", who(),
+                           options.length_penalty);
+  }
+  ZG_RETURN_IF_ERROR(CheckRoom(prompt, options.max_tokens, ""));
+  BeamSearch search(options_.beams, options);
+  if (search.done()) return search.best();
+  reset();
+  ZG_RETURN_IF_ERROR(programs_.Begin(trainer, prompt, inputs));
+  std::vector<TextRow> rows(programs_.num_rows());
+  rows[0].text = prompt;
+  std::vector<float> logits;
+  while (!rows[0].is_computed()) {
+    ZG_ASSIGN_OR_RETURN(logits, programs_.Advance(trainer, &rows, inputs));
+  }
+  logits.resize(programs_.vocabulary());  // the prompt's
+  while (true) {
+    ZG_RETURN_IF_ERROR(search.take(logits));
+    if (search.done()) return search.best();
+    std::vector<TextRow> next(rows.size());
+    std::vector<int64_t> parents(rows.size());
+    for (size_t i = 0; i < search.tokens().size(); ++i) {
+      parents[i] = search.parents()[i];
+      next[i] = rows[parents[i]];
+      next[i].text.push_back(search.tokens()[i]);
+    }
+    rows = std::move(next);
+    ZG_ASSIGN_OR_RETURN(logits, programs_.Advance(trainer, &rows, inputs, parents));
+    logits.resize(search.tokens().size() * programs_.vocabulary());
+  }
 }
 
 StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vector<int64_t>& text,
                                                const std::vector<NamedData>& inputs) {
-  if (!inputs.empty() || FindEval(trainer.program().graph, compute_inputs()) != nullptr) reset();
-  return Continue(trainer, text, inputs);
-}
-
-StatusOr<std::vector<float>> Generator::Continue(Trainer& trainer, const std::vector<int64_t>& text,
-                                                 const std::vector<NamedData>& inputs) {
   ZG_RETURN_IF_ERROR(CheckText(text));
-  if (version_ != trainer.executor().version()) reset();
+  const int64_t version = trainer.executor().version();
+  const bool sees_more = !inputs.empty() || TextPrograms::HasOtherInputs(trainer, options_);
+  if (sees_more || version_ != version) reset();
+  TextRow row = {text};
   const size_t most = std::min(cached_.size(), text.size() - 1);  // the logits come from the last
                                                                   // token, so it is computed again
   const auto common = std::mismatch(text.begin(), text.begin() + most, cached_.begin()).first;
-  int64_t begin = common - text.begin();
+  row.computed = common - text.begin();
   // A state does not go back to what it was.
-  if (has_states_ && begin < static_cast<int64_t>(cached_.size())) begin = 0;
-  if (cached_.empty()) ZG_RETURN_IF_ERROR(ComputeInputs(trainer, inputs));
-  reset();  // an error leaves no valid cache
-  const int64_t version = trainer.executor().version();
-  if (checked_version_ != version && num_checked() > 1) {
-    ZG_RETURN_IF_ERROR(CheckTogether(trainer, text, inputs));
-    checked_version_ = version;
-    begin = 0;
+  if (programs_.has_states() && row.computed < static_cast<int64_t>(cached_.size())) {
+    row.computed = 0;
   }
-  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, inputs, begin));
+  if (cached_.empty()) ZG_RETURN_IF_ERROR(programs_.Begin(trainer, text, inputs));
+  reset();  // an error leaves no valid cache
+  std::vector<TextRow> rows(programs_.num_rows());
+  rows[0] = std::move(row);
+  std::vector<float> logits;
+  while (!rows[0].is_computed()) {
+    ZG_ASSIGN_OR_RETURN(logits, programs_.Advance(trainer, &rows, inputs));
+  }
+  logits.resize(programs_.vocabulary());
   cached_ = text;
   version_ = version;
   return logits;
-}
-
-StatusOr<std::vector<float>> Generator::Compute(Trainer& trainer, const std::vector<int64_t>& text,
-                                                const std::vector<NamedData>& inputs,
-                                                int64_t begin) const {
-  const int64_t last = static_cast<int64_t>(text.size()) - 1;
-  while (FillsChunk(text, begin)) {
-    // A chunk does not extend beyond the context: the last one computes some tokens again.
-    const int64_t latest = has_caches_ ? options_.context - options_.chunk : begin;
-    const int64_t start = std::min(begin, latest);
-    const int64_t count = std::min(options_.chunk, last - start);
-    std::vector<int64_t> tokens(text.begin() + start, text.begin() + start + count);
-    tokens.resize(options_.chunk);  // including some after the text, which later ones overwrite
-    ZG_RETURN_IF_ERROR(Run(trainer, prefill(), tokens, start, inputs));
-    begin = start + count;
-  }
-  for (; begin <= last; ++begin) {
-    ZG_RETURN_IF_ERROR(Run(trainer, decode(), {text[begin]}, begin, inputs));
-  }
-  return trainer.result(decode());
-}
-
-// States know no tokens but those of the text, each of them once: only whole chunks.
-bool Generator::FillsChunk(const std::vector<int64_t>& text, int64_t begin) const {
-  const int64_t before_last = static_cast<int64_t>(text.size()) - 1 - begin;
-  return before_last >= (has_states_ ? options_.chunk : 2);
-}
-
-Status Generator::Run(Trainer& trainer, const std::string& program,
-                      const std::vector<int64_t>& tokens, int64_t start,
-                      const std::vector<NamedData>& inputs) const {
-  const std::vector<int64_t> position = {start};
-  std::vector<NamedData> data = inputs;
-  data.insert(data.end(), {{kTokens, tokens}, {kStart, position}});
-  return trainer.eval(program, data);
-}
-
-Status Generator::ComputeInputs(Trainer& trainer, const std::vector<NamedData>& inputs) const {
-  const ir::Section* const program = FindEval(trainer.program().graph, compute_inputs());
-  if (program == nullptr) return Status::Ok();
-  std::vector<NamedData> used;
-  for (const NamedData& input : inputs) {
-    const auto has_name = [&](const ir::Node* node) {
-      return node->op->traits.kind == ir::OpKind::kInput &&
-             node->attributes.String("name") == input.name;
-    };
-    if (std::any_of(program->nodes.begin(), program->nodes.end(), has_name)) used.push_back(input);
-  }
-  return trainer.eval(compute_inputs(), used);
-}
-
-Status Generator::CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
-                                const std::vector<NamedData>& inputs) const {
-  std::vector<int64_t> tokens = text;
-  tokens.resize(num_checked(), text[0]);
-  std::map<int64_t, std::vector<float>> expected;  // logits, by the token that they come after
-  constexpr int64_t kFirst = 3;                    // which see none behind them
-  for (int64_t i = 0; i < std::min(kFirst, num_checked()); ++i) {
-    ZG_RETURN_IF_ERROR(Run(trainer, decode(), {tokens[i]}, i, inputs));
-    ZG_ASSIGN_OR_RETURN(expected[i], trainer.result(decode()));
-  }
-  ZG_ASSIGN_OR_RETURN(expected[num_checked() - 1], Compute(trainer, tokens, inputs, 0));
-  ZG_RETURN_IF_ERROR(Run(trainer, check(), tokens, 0, inputs));
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result(check()));
-  // On the CPU few operations round otherwise for another number of tokens, and none in attention; a GPU
-  // does, and so do 16 bits.
-  const bool is_half = trainer.program().options.dtype != DType::kF32;
-  const double tolerance = is_half ? 0.3 : trainer.executor().device().is_host() ? 1e-4 : 0.01;
-  for (const auto& [token, row] : expected) {
-    ZG_RETURN_IF_ERROR(CompareLogits(token, row, logits.data() + token * vocabulary_, tolerance));
-  }
-  return Status::Ok();
-}
-
-Status Generator::CompareLogits(int64_t token, const std::vector<float>& expected,
-                                const float* logits, double tolerance) const {
-  double square_of_difference = 0.0, square_of_expected = 0.0;
-  int64_t worst = 0;
-  for (int64_t i = 0; i < vocabulary_; ++i) {
-    if (!std::isfinite(logits[i]) || !std::isfinite(expected[i])) continue;  // padded logits
-    const double difference = logits[i] - expected[i];
-    if (std::abs(difference) > std::abs(logits[worst] - expected[worst])) worst = i;
-    square_of_difference += difference * difference;
-    square_of_expected += static_cast<double>(expected[i]) * expected[i];
-  }
-  if (square_of_difference <= tolerance * tolerance * square_of_expected) return Status::Ok();
-  return InvalidArgument(
-      "{}: the logit of token {} after {} tokens is {} if they are computed one after the other, and "
-      "{} if they are computed together; the model looks along the tokens in a way that does not know "
-      "those of earlier runs, such as a slice, a sum or a convolution over them, or positions that "
-      "begin anew\n"
-      "  hint: attention, at_positions, the functions of nn/over_tokens.h and Decoding::State do",
-      who(), worst, token + 1, expected[worst], logits[worst]);
 }
 
 }  // namespace zg

@@ -17,6 +17,8 @@
 //   how.sampler.top_k = 40;
 //   auto text = generator.generate(training.trainer(), prompt, how);
 //
+// Several texts are computed at once, each in a row of its own, if the options say so.
+//
 // Caches are part of the arena and of its plan: `context` rows for each of them, in the model's
 // dtype, and one row in f32 for each state, whole on every rank. Logits equal those of the whole text
 // computed at once; on the CPU in every bit. (In 16 bits the states of an LSTM's cells are rounded
@@ -33,15 +35,11 @@
 #include "framework/base/status.h"
 #include "framework/nn/graph.h"
 #include "framework/text/sampler.h"
+#include "framework/train/beam_search.h"
+#include "framework/train/text_programs.h"
 #include "framework/train/trainer.h"
 
 namespace zg {
-
-struct GeneratorOptions {
-  int64_t context = 0;            // maximum number of tokens that attention sees
-  int64_t chunk = 64;             // tokens of a text that "prefill" computes at once
-  std::string name = "generate";  // prefix of the names of the programs and of the caches
-};
 
 struct GenerateOptions {
   int64_t max_tokens = 100;
@@ -52,13 +50,17 @@ struct GenerateOptions {
   bool slide = false;
   // What the model sees beside the tokens (the other constructor of Generator).
   std::vector<NamedData> inputs = {};
+  // Changes the logits of the next token of a text, such as to -infinity for one that must not come.
+  // The same on every rank.
+  std::function<void(const std::vector<int64_t>& text, std::vector<float>* logits)> adjust = {};
 };
 
 class Generator {
  public:
-  // Adds the programs to the graph. `model`: tokens i64 (1, S) -> logits (1, S, vocabulary), for
-  // every S up to the context. The graph keeps errors: those of the model; a model that does not
-  // see earlier tokens.
+  // Adds the programs to the graph. `model`: tokens i64 (N, S) -> logits (N, S, vocabulary), for
+  // every S up to the context, of the N texts that are computed at once: the larger one of
+  // options.texts, 1 unless set, and options.beams. The graph keeps errors: those of the model; a
+  // model that does not see earlier tokens.
   Generator(Graph& graph, const GeneratorOptions& options, const std::function<Var(Var)>& model);
   // For a model that sees more than the text, such as what an encoder made of another one, or an
   // image. It declares that as inputs, which are the same on every rank:
@@ -78,6 +80,18 @@ class Generator {
   // vocabulary, sampler options, a text that outgrows the context.
   StatusOr<std::vector<int64_t>> generate(Trainer& trainer, const std::vector<int64_t>& prompt,
                                           const GenerateOptions& options = {});
+  // Those of any number of prompts: where a text ends, the next prompt takes its place. Each has its
+  // own draws, so equal prompts go on differently; those of the first are generate's. With
+  // inputs there may be as many prompts as are computed at once; the inputs are those of all.
+  StatusOr<std::vector<std::vector<int64_t>>> generate_all(
+      Trainer& trainer, const std::vector<std::vector<int64_t>>& prompts,
+      const GenerateOptions& options = {});
+
+  // The continuations of the prompt with the best scores, options.beams of them, best first. Every rank
+  // must call this. Errors: as generate; options.beams is 0.
+  StatusOr<std::vector<Beam>> beam_search(Trainer& trainer, const std::vector<int64_t>& prompt,
+                                          const BeamSearchOptions& options = {},
+                                          const std::vector<NamedData>& inputs = {});
 
   // The logits of the token after the text, which has at most `context` tokens. The prefix that the
   // text shares with that of the last call is not computed again, unless a training step or another
@@ -88,43 +102,23 @@ class Generator {
   void reset() { cached_.clear(); }
 
  private:
-  std::string prefill() const { return options_.name + ".prefill"; }
-  std::string decode() const { return options_.name + ".decode"; }
-  std::string check() const { return options_.name + ".check"; }
-  std::string compute_inputs() const { return options_.name + ".inputs"; }
-  int64_t num_checked() const;  // tokens of "check"
-  // Returns "generator 'generate'".
-  std::string who() const;
+  struct Running;
+  std::string who() const { return programs_.who(); }
   Status CheckText(const std::vector<int64_t>& text) const;
-  // logits() of the same inputs as in the last call.
-  StatusOr<std::vector<float>> Continue(Trainer& trainer, const std::vector<int64_t>& text,
-                                        const std::vector<NamedData>& inputs);
-  // Whether the tokens of the text from `begin` on, but for the last one, are enough for "prefill".
-  bool FillsChunk(const std::vector<int64_t>& text, int64_t begin) const;
-  Status Run(Trainer& trainer, const std::string& program, const std::vector<int64_t>& tokens,
-             int64_t start, const std::vector<NamedData>& inputs) const;
-  // What follows from the inputs of a new text.
-  Status ComputeInputs(Trainer& trainer, const std::vector<NamedData>& inputs) const;
-  // Error unless "check", which computes many tokens at once, agrees with the other programs on the
-  // tokens of the text. It leaves other caches behind.
-  Status CheckTogether(Trainer& trainer, const std::vector<int64_t>& text,
-                       const std::vector<NamedData>& inputs) const;
-  // Error unless the logits of one token agree, computed one after the other and together.
-  Status CompareLogits(int64_t token, const std::vector<float>& expected, const float* logits,
-                       double tolerance) const;
-  // Computes the text from token `begin` on, and returns the logits after its last token.
-  StatusOr<std::vector<float>> Compute(Trainer& trainer, const std::vector<int64_t>& text,
-                                       const std::vector<NamedData>& inputs, int64_t begin) const;
+  Status CheckMaxTokens(int64_t max_tokens) const;
+  Status CheckPrompts(const std::vector<std::vector<int64_t>>& prompts,
+                      const GenerateOptions& options) const;
+  // Error if `max_tokens` tokens after the prompt outgrow the context.
+  Status CheckRoom(const std::vector<int64_t>& prompt, int64_t max_tokens, const char* hint) const;
+  // Leaves the last half of a text that has outgrown the context.
+  void SlideIfFull(TextRow* row) const;
 
   GeneratorOptions options_;
-  int64_t vocabulary_ = 0;
-  bool has_caches_ = false;  // of `context` tokens
-  bool has_states_ = false;
-  // The text whose keys and values the caches hold, and the version of the parameters
+  TextPrograms programs_;
+  // The text whose keys and values the caches hold in the first row, and the version of the parameters
   // (Executor::version) that they were computed with.
   std::vector<int64_t> cached_;
   int64_t version_ = 0;
-  int64_t checked_version_ = -1;  // for which CheckTogether has passed
 };
 
 }  // namespace zg

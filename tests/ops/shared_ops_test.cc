@@ -34,6 +34,7 @@ const std::set<std::string>& OpsOfOneThread() {
       "left_rows",
       "literal",
       "loss_seed",
+      "move_texts",
       "position_ids",
       "read_rows",
       "scaled_update_control",

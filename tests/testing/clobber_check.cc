@@ -53,7 +53,8 @@ class Walk {
       // view's memory.
       const std::string& op = node.op->name;
       const bool is_view = node.op->traits.kind == ir::OpKind::kView || op == "local_slice" ||
-                           op == "write_rows";  // the cache stays the cache for other programs
+                           op == "move_texts" ||
+                           op == "write_rows";  // the cache stays the cache for others
       if (is_view || op == "bucket_pack" || op == "all_gather") {
         Keep(output, node.inputs, is_view);
       } else {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/ir/printer.h"
+#include "tests/testing/cache_rows.h"
 #include "tests/testing/nodes_on_ranks.h"
 #include "tests/testing/stored_tensors.h"
 #include "tests/testing/virtual_mesh.h"
@@ -159,7 +160,7 @@ class Run {
     if (op == "cached_rows") return ReadCache(node);
     if (op == "left_rows") return ReadState(node);
     if (op == "keep_rows") return KeepState(node);
-    if (op == "write_rows") return WriteCache(node);
+    if (op == "move_texts" || op == "write_rows") return WriteCache(node);
     if (op == "output") return ObserveOutput(node);
     if (op == "assign") {
       const bool comes_later = started_.count(node.inputs[1]->producer) != 0;
@@ -194,36 +195,31 @@ class Run {
     }
   }
 
-  // Before there are variables for them, programs share caches by name.
-  Status ReadCache(const ir::Node& node) {
-    const HeapTensor& cache = CacheOf(node.attributes.String("name"), node.outputs[0]->type)[0];
-    const HeapTensor& rows = nodes_.PartsOf(*node.inputs[0])[0];
-    const std::vector<double> starts = nodes_.PartsOf(*node.inputs[1])[0].ToDoubles();
-    const int64_t batch = rows.type().shape.dim(0);
-    const int64_t size = cache.type().shape.dim(1);
-    const TensorType new_rows = {rows.type().dtype,
-                                 {rows.type().shape.dim(1), rows.type().shape.dim(2)}};
-    for (int64_t b = 0; b < batch; ++b) {
-      const auto start = static_cast<int64_t>(starts[starts.size() == 1 ? 0 : b]);
-      if (start < 0 || start + new_rows.shape.dim(0) > size) {
-        return InvalidArgument("rows from {} on in a cache of {}", start, size);
-      }
-      const int64_t width = new_rows.shape.dim(1);
-      std::memcpy(cache.View(new_rows, (b * size + start) * width).data(),
-                  rows.View(new_rows, b * new_rows.shape.num_elements()).data(), new_rows.bytes());
+  std::vector<double> NumbersOf(const ir::Value& value) const {
+    return nodes_.PartsOf(value)[0].ToDoubles();
+  }
+
+  // Before there are variables for them, programs share caches by name. Texts go on from their
+  // parents, if the node has such.
+  HeapTensor& NamedCache(const ir::Node& node) {
+    HeapTensor& cache = CacheOf(node.attributes.String("name"), node.outputs[0]->type)[0];
+    if (node.inputs.size() == 3) {
+      MoveTexts(NumbersOf(*node.inputs[2]), NumbersOf(*node.inputs[1]), &cache);
     }
+    return cache;
+  }
+
+  Status ReadCache(const ir::Node& node) {
+    HeapTensor& cache = NamedCache(node);
+    const HeapTensor& rows = nodes_.PartsOf(*node.inputs[0])[0];
+    ZG_RETURN_IF_ERROR(WriteRows(rows, NumbersOf(*node.inputs[1]), &cache));
     nodes_.Set(*node.outputs[0], {cache.Clone()});
     return Status::Ok();
   }
 
   Status ReadState(const ir::Node& node) {
-    HeapTensor state = CacheOf(node.attributes.String("name"), node.outputs[0]->type)[0].Clone();
-    const std::vector<double> starts = nodes_.PartsOf(*node.inputs[1])[0].ToDoubles();
-    const TensorType row = {state.type().dtype, {state.type().shape.dim(2)}};
-    for (int64_t b = 0; b < state.type().shape.dim(0); ++b) {
-      if (starts[starts.size() == 1 ? 0 : b] != 0.0) continue;
-      std::memset(state.View(row, b * row.shape.dim(0)).data(), 0, row.bytes());
-    }
+    HeapTensor state = NamedCache(node).Clone();
+    ClearBegun(NumbersOf(*node.inputs[1]), &state);
     nodes_.Set(*node.outputs[0], {std::move(state)});
     return Status::Ok();
   }

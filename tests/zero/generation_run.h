@@ -102,6 +102,8 @@ struct Config {
   int64_t chunk = 7;
   std::vector<MeshAxis> mesh = {};  // of `ranks`
   bool splits_sequence = false;     // along the axis tensor
+  int64_t texts = 1;
+  int64_t beams = 0;
 };
 
 inline std::vector<PlacementRule> RulesOf(const Config& config) {
@@ -124,7 +126,11 @@ class RankRun {
       : communicator_(communicator),
         model_(MakeModel(config.model)),
         graph_(config.model),
-        generator_(Trained(), {.context = kContext, .chunk = config.chunk},
+        generator_(Trained(),
+                   {.context = kContext,
+                    .chunk = config.chunk,
+                    .texts = config.texts,
+                    .beams = config.beams},
                    [&](Var tokens) { return (*model_)(tokens); }) {
     graph_.eval("whole", [&](Inputs& in) {
       return reshape((*model_)(in.i64("x", {1, kContext}, Sbp::B())), {kContext, kVocabulary});

@@ -1,5 +1,5 @@
-// Times text generation: milliseconds per token at several positions, with caches, and without
-// them, when the whole text is computed again.
+// Times text generation: milliseconds per token at several positions, with caches, without them, when
+// the whole text is computed again, and of several texts at once.
 //   bazel run -c opt //tools/bench:generation_bench -- --preset gpt2
 #include <fmt/format.h>
 
@@ -19,6 +19,7 @@ namespace {
 struct Flags {
   std::string preset = "mini";
   int64_t repetitions = 9;
+  int64_t texts = 8;
 };
 
 StatusOr<double> MedianMs(int64_t repetitions, const std::function<Status()>& run) {
@@ -32,12 +33,30 @@ StatusOr<double> MedianMs(int64_t repetitions, const std::function<Status()>& ru
   return Median(std::move(times));
 }
 
+// How long a token of each text takes, from the second one on.
+StatusOr<double> MsOfTexts(Trainer& trainer, Generator& generator, int64_t num_texts) {
+  constexpr int64_t kTokens = 33;
+  const std::vector<std::vector<int64_t>> prompts(num_texts, std::vector<int64_t>(16, 7));
+  const auto median = [&](int64_t max_tokens) {
+    GenerateOptions options;
+    options.max_tokens = max_tokens;
+    return MedianMs(3, [=, &trainer, &generator] {
+      return generator.generate_all(trainer, prompts, options).status();
+    });
+  };
+  ZG_ASSIGN_OR_RETURN(const double first, median(1));
+  ZG_ASSIGN_OR_RETURN(const double all, median(kTokens));
+  return (all - first) / (kTokens - 1);
+}
+
 Status Run(Job& job, const Flags& flags) {
   const models::GptConfig& config = models::FindGptPreset(flags.preset)->config;
   models::Gpt model(config);
   Graph graph("generation");
   Generator generator(graph, {.context = config.context},
                       [&](Var tokens) { return model(tokens); });
+  Generator of_texts(graph, {.context = config.context, .name = "texts", .texts = flags.texts},
+                     [&](Var tokens) { return model(tokens); });
   graph.eval("whole", [&](Inputs& in) {
     return model(in.i64("x", {1, config.context}, Sbp::B()));
   });
@@ -67,6 +86,8 @@ Status Run(Job& job, const Flags& flags) {
                         return trainer->eval("whole", {{"x", text}});
                       }));
   print(fmt::format("  without caches {:.3f} ms per token\n", whole));
+  ZG_ASSIGN_OR_RETURN(const double ms, MsOfTexts(*trainer, of_texts, flags.texts));
+  print(fmt::format("  {} texts at once {:.3f} ms for a token of each\n", flags.texts, ms));
   return Status::Ok();
 }
 
@@ -76,6 +97,7 @@ int Main(int argc, char** argv) {
   parser.section("Model");
   parser.add_choice("preset", &flags.preset, {"mini", "gpt2"}, "sizes of a known GPT");
   parser.add_int("repetitions", &flags.repetitions, at_least(1), "of each measurement");
+  parser.add_int("texts", &flags.texts, at_least(1), "that are generated at once");
   Job job = Job::start(argc, argv, parser, JobOptions());
   job.run([&](Job& rank) { return Run(rank, flags); });
   return 0;

@@ -17,9 +17,11 @@ Status CheckStart(const char* op, int64_t start, int64_t new_rows, int64_t size)
 }
 
 // cached_rows and keep_rows, which write to a new cache, and write_rows, which writes in place.
+template <bool kHasCache>
 class WriteRows : public Kernel {
  public:
-  explicit WriteRows(const KernelSpec& spec) : op_(spec.call.op->name.c_str()), call_(spec) {}
+  explicit WriteRows(const KernelSpec& spec)
+      : op_(spec.call.op->name.c_str()), call_(spec, kHasCache) {}
 
   Status Run(const KernelArguments& arguments) override {
     const char* const rows = arguments.input<char>(call_.rows_input);
@@ -27,7 +29,7 @@ class WriteRows : public Kernel {
     char* const cache = arguments.output<char>(0);
     const int64_t text_bytes = call_.size * call_.row_bytes;
     const int64_t new_bytes = call_.new_rows * call_.row_bytes;
-    if (!call_.has_cache()) std::memset(cache, 0, call_.batch * text_bytes);
+    if (!kHasCache) std::memset(cache, 0, call_.batch * text_bytes);
     for (int64_t b = 0; b < call_.batch; ++b) {
       const int64_t start = starts[b * call_.start_stride];
       ZG_RETURN_IF_ERROR(CheckStart(op_, start, call_.new_rows, call_.size));
@@ -40,6 +42,43 @@ class WriteRows : public Kernel {
  private:
   const char* const op_;  // ops outlive kernels
   const CacheCall call_;
+};
+
+class MoveTexts : public Kernel {
+ public:
+  explicit MoveTexts(const KernelSpec& spec) : call_(spec) {}
+
+  int64_t workspace_bytes() const override { return call_.texts * call_.row_bytes; }
+
+  Status Run(const KernelArguments& arguments) override {
+    const int64_t* const parents = arguments.input<int64_t>(1);
+    for (int64_t b = 0; b < call_.texts; ++b) {
+      if (parents[b] >= 0 && parents[b] < call_.texts) continue;
+      return InvalidArgument("{}", NoSuchParent(parents[b], call_.texts));
+    }
+    char* const cache = arguments.output<char>(0);
+    char* const moved = static_cast<char*>(arguments.workspace);
+    const auto row_of = [&](int64_t b, int64_t t) {
+      return cache + (b * call_.size + t) * call_.row_bytes;
+    };
+    for (int64_t t = 0; t < call_.size; ++t) {
+      const auto moves = [&](int64_t b) {
+        return parents[b] != b && t < arguments.input<int64_t>(2)[b * call_.start_stride];
+      };
+      for (int64_t b = 0; b < call_.texts; ++b) {
+        if (!moves(b)) continue;
+        std::memcpy(moved + b * call_.row_bytes, row_of(parents[b], t), call_.row_bytes);
+      }
+      for (int64_t b = 0; b < call_.texts; ++b) {
+        if (!moves(b)) continue;
+        std::memcpy(row_of(b, t), moved + b * call_.row_bytes, call_.row_bytes);
+      }
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const MoveTextsCall call_;
 };
 
 // read_rows, and left_rows, which has no cache.
@@ -173,9 +212,10 @@ std::unique_ptr<Kernel> MakeCachedAttention(const KernelSpec& spec, const GemmMe
 }
 
 void RegisterCacheKernels(KernelRegistry& registry) {
-  registry.Register("cached_rows", MakeKernel<WriteRows>);
-  registry.Register("keep_rows", MakeKernel<WriteRows>);
-  registry.Register("write_rows", MakeKernel<WriteRows>);
+  registry.Register("cached_rows", MakeKernel<WriteRows</*kHasCache=*/false>>);
+  registry.Register("keep_rows", MakeKernel<WriteRows</*kHasCache=*/false>>);
+  registry.Register("write_rows", MakeKernel<WriteRows</*kHasCache=*/true>>);
+  registry.Register("move_texts", MakeKernel<MoveTexts>);
   registry.Register("left_rows", MakeKernel<ReadRows</*kHasCache=*/false>>);
   registry.Register("read_rows", MakeKernel<ReadRows</*kHasCache=*/true>>);
   registry.Register("position_ids", MakeKernel<PositionIds>);

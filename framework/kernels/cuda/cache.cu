@@ -43,10 +43,13 @@ __global__ void WriteRowsKernel(const Word* rows, const int64_t* starts, CacheSh
   cache[(text * shape.size + row) * shape.row_words + word] = value;
 }
 
+template <bool kHasCache>
 class WriteRows : public Kernel {
  public:
   explicit WriteRows(const KernelSpec& spec)
-      : op_(spec.call.op->name), call_(spec), element_bytes_(SizeOf(spec.outputs[0].dtype)) {}
+      : op_(spec.call.op->name),
+        call_(spec, kHasCache),
+        element_bytes_(SizeOf(spec.outputs[0].dtype)) {}
 
   Status Run(const KernelArguments& arguments) override {
     const bool is_aligned =
@@ -68,7 +71,7 @@ class WriteRows : public Kernel {
     shape.new_rows = call_.new_rows;
     shape.row_words = call_.row_bytes / static_cast<int64_t>(sizeof(Word));
     shape.start_stride = call_.start_stride;
-    shape.rows_to_write = call_.has_cache() ? call_.new_rows : call_.size;
+    shape.rows_to_write = kHasCache ? call_.new_rows : call_.size;
     shape.num_words = call_.batch * shape.rows_to_write * shape.row_words;
     return Launch(WriteRowsKernel<Word>, Threads(shape.num_words), arguments.stream,
                   arguments.input<Word>(call_.rows_input),
@@ -78,6 +81,60 @@ class WriteRows : public Kernel {
 
   const std::string op_;
   const CacheCall call_;
+  const int64_t element_bytes_;
+};
+
+// One thread for each word of a row, in all texts.
+template <typename Word>
+__global__ void MoveTextsKernel(const int64_t* parents, const int64_t* starts, MoveTextsCall call,
+                                int64_t row_words, FaultSink faults, Word* moved, Word* cache) {
+  const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t text_words = call.size * row_words;
+  if (index >= text_words) return;
+  const int64_t row = index / row_words;
+  const auto moves = [&](int64_t b) {
+    return parents[b] != b && row < starts[b * call.start_stride];
+  };
+  for (int64_t b = 0; b < call.texts; ++b) {
+    if (parents[b] < 0 || parents[b] >= call.texts) {
+      faults.Record(parents[b], call.texts);
+      return;
+    }
+    if (moves(b)) moved[b * text_words + index] = cache[parents[b] * text_words + index];
+  }
+  for (int64_t b = 0; b < call.texts; ++b) {
+    if (moves(b)) cache[b * text_words + index] = moved[b * text_words + index];
+  }
+}
+
+class MoveTexts : public Kernel {
+ public:
+  explicit MoveTexts(const KernelSpec& spec)
+      : call_(spec), element_bytes_(SizeOf(spec.outputs[0].dtype)) {}
+
+  int64_t workspace_bytes() const override { return call_.texts * call_.size * call_.row_bytes; }
+
+  Status Run(const KernelArguments& arguments) override {
+    const bool is_aligned = call_.row_bytes % 16 == 0 && AreAligned(16, arguments.output<char>(0));
+    if (is_aligned) return RunWords<uint4>(arguments);
+    return element_bytes_ == 4 ? RunWords<uint32_t>(arguments) : RunWords<uint16_t>(arguments);
+  }
+
+  std::string FaultText(const DeviceFault& fault) const override {
+    return NoSuchParent(fault.got, call_.texts);
+  }
+
+ private:
+  template <typename Word>
+  Status RunWords(const KernelArguments& arguments) const {
+    const int64_t row_words = call_.row_bytes / static_cast<int64_t>(sizeof(Word));
+    return Launch(MoveTextsKernel<Word>, Threads(call_.size * row_words), arguments.stream,
+                  arguments.input<int64_t>(1), arguments.input<int64_t>(2), call_, row_words,
+                  FaultSinkOf(arguments), static_cast<Word*>(arguments.workspace),
+                  arguments.output<Word>(0));
+  }
+
+  const MoveTextsCall call_;
   const int64_t element_bytes_;
 };
 
@@ -310,9 +367,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeCachedAttention(const KernelSpec& spec) {
 }  // namespace
 
 void RegisterCacheKernels(KernelRegistry& registry) {
-  registry.Register("cached_rows", MakeKernel<WriteRows>);
-  registry.Register("keep_rows", MakeKernel<WriteRows>);
-  registry.Register("write_rows", MakeKernel<WriteRows>);
+  registry.Register("cached_rows", MakeKernel<WriteRows</*kHasCache=*/false>>);
+  registry.Register("keep_rows", MakeKernel<WriteRows</*kHasCache=*/false>>);
+  registry.Register("write_rows", MakeKernel<WriteRows</*kHasCache=*/true>>);
+  registry.Register("move_texts", MakeKernel<MoveTexts>);
   registry.Register("left_rows", MakeKernel<ReadRows</*kHasCache=*/false>>);
   registry.Register("read_rows", MakeKernel<ReadRows</*kHasCache=*/true>>);
   registry.Register("position_ids", MakeKernel<PositionIds>);
