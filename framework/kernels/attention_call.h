@@ -2,9 +2,12 @@
 // (framework/ops/attention.cc), packed or not, for the kernels of both devices.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "framework/kernels/kernel.h"
 #include "framework/kernels/parted_dim.h"
@@ -62,6 +65,10 @@ struct AttentionCall {
            (!causal || keys >= queries);
   }
 };
+
+inline std::string NumKeysOutside(int64_t count, int64_t keys) {
+  return fmt::format("attention: the mask gives a sequence {} keys, expected 0 to {}", count, keys);
+}
 
 inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
     : q_input(is_gradient ? 1 : 0) {

@@ -18,7 +18,7 @@ struct ConvShape {
       in[i] = x.dim(2 + i);
       out[i] = y.dim(2 + i);
       kernel[i] = weight.dim(2 + i);
-      stride[i] = attributes.Ints("stride")[i];
+      stride[i] = out[i] == 1 ? 1 : attributes.Ints("stride")[i];  // so it is at most in[i]
       padding[i] = attributes.Ints("padding")[i];
       dilation[i] = attributes.Ints("dilation")[i];
     }

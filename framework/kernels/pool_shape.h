@@ -16,7 +16,7 @@ struct PoolShape {
       in[i] = x.dim(2 + i);
       out[i] = y.dim(2 + i);
       kernel[i] = attributes.Ints("kernel")[i];
-      stride[i] = attributes.Ints("stride")[i];
+      stride[i] = out[i] == 1 ? 1 : attributes.Ints("stride")[i];
       padding[i] = attributes.Ints("padding")[i];
       dilation[i] = attributes.Ints("dilation")[i];
     }

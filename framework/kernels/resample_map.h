@@ -16,7 +16,7 @@ struct ResampleMap {
       : in(in_size),
         out(out_size),
         kernel(attributes.Ints("kernel")[i]),
-        stride(attributes.Ints("stride")[i]),
+        stride(out_size == 1 ? 1 : attributes.Ints("stride")[i]),
         padding(attributes.Ints("padding")[i]),
         counts_padding(attributes.Bool("counts_padding")),
         align_corners(attributes.Bool("align_corners")) {

@@ -30,8 +30,8 @@ Status BatchNorm::Check(Var x) const {
     return InvalidArgument("{}: got {} channels, which are dim 1, expected {}", who, x.dim(1),
                            channels_);
   }
-  if (x.shape().num_elements() == channels_ && is_training()) {
-    return InvalidArgument("{}: got one element per channel, which has no variance, expected more",
+  if (x.shape().num_elements() <= channels_ && is_training()) {
+    return InvalidArgument("{}: got fewer than 2 elements per channel, which have no variance",
                            who);
   }
   return Status::Ok();

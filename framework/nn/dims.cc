@@ -50,7 +50,11 @@ StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims) {
 }
 
 Var RowsAlong(Var x, int64_t dim) {
-  return reshape(transpose(x, 0, dim), {x.dim(dim), x.shape().num_elements() / x.dim(dim)});
+  int64_t elements = 1;  // of a row
+  for (int64_t other = 0; other < x.shape().num_dims(); ++other) {
+    if (other != dim) elements *= x.dim(static_cast<int>(other));
+  }
+  return reshape(transpose(x, 0, dim), {x.dim(dim), elements});
 }
 
 Var FromRows(Var rows, const Shape& shape, int64_t dim) {

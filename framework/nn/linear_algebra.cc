@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,10 @@ Var matrix_power(Var a, int64_t exponent) {
   return Checked("matrix_power", a, [&]() -> StatusOr<Var> {
     if (a.shape().num_dims() < 2 || a.dim(-1) != a.dim(-2)) {
       return InvalidArgument("{}: expected square matrices", Caller("matrix_power", a));
+    }
+    if (exponent == std::numeric_limits<int64_t>::min()) {
+      return InvalidArgument("{}: got the exponent {}, expected one whose negative is a number",
+                             Caller("matrix_power", a), exponent);
     }
     if (exponent == 0) return expand(eye(a.dim(-1)), a.shape().dims());
     Var square = exponent < 0 ? inverse(a) : a;

@@ -34,7 +34,8 @@ Var Gumbel(Var like) { return -log(-log(uniform(like, 0x1p-25, 1.0))); }
 }  // namespace
 
 Var uniform(Var like, double low, double high) {
-  const bool is_valid = low <= high && std::isfinite(high - low);
+  const bool is_valid = low <= high && std::isfinite(static_cast<float>(high - low)) &&
+                        std::isfinite(static_cast<float>(low));
   return Draw("uniform", like, {{"low", low}, {"high", high}},
               is_valid
                   ? Status::Ok()
@@ -53,7 +54,13 @@ Var normal(Var like, double mean, double stddev) {
 
 Var bernoulli(Var probability) { return uniform(probability) < probability; }
 
-Var bernoulli(Var like, double probability) { return uniform(like) < probability; }
+Var bernoulli(Var like, double probability) {
+  return nn::Checked("bernoulli", like, [&]() -> StatusOr<Var> {
+    if (probability >= 0.0 && probability <= 1.0) return uniform(like) < probability;
+    return InvalidArgument("{}: got the probability {}, expected one from 0 to 1",
+                           nn::Caller("bernoulli", like), probability);
+  });
+}
 
 Var categorical(Var logits, int64_t dim) {
   const nn::Trace::Function called("categorical");

@@ -16,10 +16,21 @@ using nn::DimOf;
 namespace {
 
 // The groups of dims for reshape (framework/ops/shape.cc): the smallest ones with equal numbers of
-// elements; dims of size 1 that only one side has are groups of their own.
+// elements; dims of size 1 that only one side has are groups of their own. Without elements: the first
+// dims, as far as they are equal, and all others together.
 ir::Attributes ReshapeGroups(const Dims& x, const Dims& y) {
   Dims from, to, sizes = y;
   size_t i = 0, j = 0;
+  if (std::count(x.begin(), x.end(), 0) > 0) {
+    for (; x[i] == y[i] && x[i] != 0; ++i) sizes[i] = -1;
+    from.assign(i, 1);
+    to.assign(i, 1);
+    from.push_back(static_cast<int64_t>(x.size() - i));
+    to.push_back(static_cast<int64_t>(y.size() - i));
+    if (std::count(y.begin() + i + 1, y.end(), 0) == 0) sizes[i] = -1;
+    i = x.size();
+    j = y.size();
+  }
   while (i < x.size() || j < y.size()) {
     const size_t x_begin = i, y_begin = j;
     const bool only_y = j < y.size() && y[j] == 1 && (i == x.size() || x[i] != 1);
@@ -55,14 +66,18 @@ StatusOr<Dims> Completed(Var x, const Dims& shape) {
   for (int64_t& size : result) {
     if (size == -1 && open == nullptr) {
       open = &size;
-    } else if (size < 1) {
+    } else if (size < 0) {
       is_valid = false;
     } else {
-      known *= size;
+      known = SizeProduct(known, size);
     }
   }
-  is_valid = is_valid && (open != nullptr ? elements % known == 0 : elements == known);
-  if (!is_valid || elements == 0) {
+  if (open != nullptr) {
+    is_valid = is_valid && known > 0 && elements % known == 0;
+  } else {
+    is_valid = is_valid && elements == known;
+  }
+  if (!is_valid) {
     return InvalidArgument(
         "{}: got the shape [{}], expected sizes for its {} elements, one of which may be -1",
         Caller("reshape", x), fmt::join(shape, ","), elements);
@@ -225,11 +240,12 @@ std::vector<Var> split(Var x, int64_t size, int64_t dim) {
 }
 
 std::vector<Var> chunk(Var x, int64_t parts, int64_t dim) {
-  Dims sizes(std::max<int64_t>(parts, 0));
+  constexpr int64_t kMost = 1 << 20;  // so that an error returns as many parts
+  Dims sizes(std::clamp<int64_t>(parts, 0, kMost));
   Checked("chunk", x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf("chunk", x, dim));
     const int64_t all = x.dim(static_cast<int>(own));
-    if (parts < 1 || all % parts != 0) {
+    if (parts < 1 || parts > kMost || all % parts != 0) {
       return InvalidArgument("{}: got {} parts of dim {}, expected a divisor of {}",
                              Caller("chunk", x), parts, dim, all);
     }
@@ -302,6 +318,19 @@ Var expand(Var x, const Dims& shape) {
   });
 }
 
+namespace {
+
+// Joins halves where there are many, so that no number of times is too large to be listed.
+Var Repeated(Var x, int64_t times, int64_t dim) {
+  constexpr int64_t kListed = 64;
+  if (times == 1 || x.empty()) return x;
+  if (times <= kListed) return concat(std::vector<Var>(times, x), dim);
+  const Var half = Repeated(x, times / 2, dim);
+  return times % 2 == 0 ? concat({half, half}, dim) : concat({half, half, x}, dim);
+}
+
+}  // namespace
+
 Var repeat(Var x, const Dims& times) {
   return Checked("repeat", x, [&]() -> StatusOr<Var> {
     const auto is_negative = [](int64_t count) { return count < 1; };
@@ -312,8 +341,7 @@ Var repeat(Var x, const Dims& times) {
     }
     Var y = x;
     for (size_t dim = 0; dim < times.size(); ++dim) {
-      if (times[dim] == 1) continue;
-      y = concat(std::vector<Var>(times[dim], y), static_cast<int64_t>(dim));
+      y = Repeated(y, times[dim], static_cast<int64_t>(dim));
     }
     return y;
   });

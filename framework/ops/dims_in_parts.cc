@@ -15,8 +15,8 @@ void ComputeOwnParts(ir::PartsContext& context, size_t part) {
 StatusOr<int64_t> SizeOfOwnParts(const ir::OpCall& call, const InputNames& names, size_t part,
                                  const std::string& attribute) {
   const int64_t size = call.attributes.Int(attribute);
-  if (size < 1) {
-    return InvalidArgument("{}: {} is {}, expected {} >= 1", call.op->name, attribute, size,
+  if (size < 0) {
+    return InvalidArgument("{}: {} is {}, expected {} >= 0", call.op->name, attribute, size,
                            attribute);
   }
   const int64_t num_parts = call.attributes.Int("parts");

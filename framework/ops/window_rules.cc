@@ -14,10 +14,12 @@ Status CheckImages(const ir::OpCall& call, const InputNames& names, size_t index
 }
 
 Status CheckTwoNumbers(const ir::OpCall& call, const char* name, int64_t lowest) {
+  constexpr int64_t kMost = int64_t{1} << 31;  // so that positions fit an int64_t
   const std::vector<int64_t>& numbers = call.attributes.Ints(name);
-  if (numbers.size() == 2 && numbers[0] >= lowest && numbers[1] >= lowest) return Status::Ok();
-  return InvalidArgument("{}: {} is [{}], expected two numbers of at least {}", call.op->name, name,
-                         fmt::join(numbers, ","), lowest);
+  const auto fits = [&](int64_t number) { return number >= lowest && number <= kMost; };
+  if (numbers.size() == 2 && fits(numbers[0]) && fits(numbers[1])) return Status::Ok();
+  return InvalidArgument("{}: {} is [{}], expected two numbers from {} to {}", call.op->name, name,
+                         fmt::join(numbers, ","), lowest, kMost);
 }
 
 Status CheckPaddingOfWindow(const ir::OpCall& call, const InputNames& names) {

@@ -145,8 +145,8 @@ FamilyCases GroupedMatmulCases() {
        "i64[5]"},
       {"grouped_matmul_grad",
        {F32({5, 3}), F32({5, 3}), I64({5}, 2)},
-       {{"groups", int64_t{0}}},
-       "grouped_matmul_grad: groups is 0, expected groups >= 1"}};
+       {{"groups", int64_t{-1}}},
+       "grouped_matmul_grad: groups is -1, expected groups >= 0"}};
   family.large = {WithoutReference(Product("tiles", {400, 5, 70, 133}, false)),
                   WithoutReference(Product("tiles", {400, 5, 70, 133}, true)),
                   WithoutReference(Gradient("tiles", {400, 5, 70, 133}))};

@@ -174,7 +174,7 @@ FamilyCases ResampleCases() {
       {"resample2d",
        {F32({2, 3, 4, 4})},
        with_size(Method("nearest"), {0, 2}),
-       "resample2d: size is [0,2], expected two numbers of at least 1"},
+       "resample2d: size is [0,2], expected two numbers from 1 to 2147483648"},
       {"resample2d",
        {F32({2, 3, 4, 4})},
        with_size(Average({2, 2}, {2, 2}), {2, 3}),

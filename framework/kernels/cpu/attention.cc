@@ -22,6 +22,7 @@ class Attention : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
+    ZG_RETURN_IF_ERROR(CheckNumKeys(arguments));
     const void* const k = arguments.inputs[shape_.part_step];
     const void* const v = arguments.inputs[2 * shape_.part_step];
     const auto run = [&](int64_t b, int64_t g, const ForwardScratch& scratch) {
@@ -38,6 +39,17 @@ class Attention : public Kernel {
   }
 
  private:
+  // Those of a mask that counts them. The gradient has the same.
+  Status CheckNumKeys(const KernelArguments& arguments) const {
+    if (shape_.mask_input < 0 || !shape_.mask_counts) return Status::Ok();
+    const int64_t* const counts = arguments.input<int64_t>(shape_.mask_input);
+    for (int64_t b = 0; b < shape_.batch; ++b) {
+      if (counts[b] >= 0 && counts[b] <= shape_.keys) continue;
+      return InvalidArgument("{}", NumKeysOutside(counts[b], shape_.keys));
+    }
+    return Status::Ok();
+  }
+
   const AttentionShape shape_;
   const int num_sharing_;
 };

@@ -153,12 +153,12 @@ class AttentionGrad : public Kernel {
     return {shape_, head.dv, begin, scratch.dv + begin * shape_.sum_stride()};
   }
 
-  // With options a key may be seen by no query; its gradient is then 0.
+  // With options, or without queries, a key may be seen by no query; its gradient is then 0.
   void BeginKeys(const KeyHead& head, const Scratch& scratch) const {
     scratch.PackKeys(shape_, head.k, head.v);
     for (int64_t key = 0; key < shape_.keys; key += shape_.block) {
       PackTerms(shape_, head.k, key, scratch.key_terms + key / shape_.block * shape_.terms_size());
-      if (shape_.is_plain()) continue;
+      if (shape_.is_plain() && shape_.queries > 0) continue;
       ClearSums(shape_, shape_.num_keys(key), KeySums(head, key, scratch));
       ClearSums(shape_, shape_.num_keys(key), ValueSums(head, key, scratch));
     }

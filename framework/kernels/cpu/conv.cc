@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -76,7 +77,9 @@ class Conv2dGradInput : public Kernel {
 template <typename Product>
 class Conv2dGradWeight : public Kernel {
  public:
-  explicit Conv2dGradWeight(const KernelSpec& spec) {
+  explicit Conv2dGradWeight(const KernelSpec& spec)
+      : has_samples_(ConvShape::OfGradWeight(spec).batch > 0),
+        output_bytes_(spec.outputs[0].bytes()) {
     const ConvShape shape = ConvShape::OfGradWeight(spec);
     int64_t workspace = 0;
     for (const WeightRange& range : SharedWeights(shape, spec.threads)) {
@@ -90,6 +93,10 @@ class Conv2dGradWeight : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
+    if (!has_samples_) {
+      std::memset(arguments.outputs[0], 0, output_bytes_);
+      return Status::Ok();
+    }
     const auto run = [&](int64_t i, int) {
       parts_[i].product.Run(arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
                             static_cast<char*>(arguments.workspace) + parts_[i].workspace);
@@ -109,6 +116,8 @@ class Conv2dGradWeight : public Kernel {
     int64_t workspace;  // begin of its scratch, in bytes
   };
 
+  const bool has_samples_;
+  const int64_t output_bytes_;
   std::vector<Part> parts_;
 };
 

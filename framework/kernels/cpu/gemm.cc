@@ -101,6 +101,7 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
   ZG_CHECK(num_parts == 1 || (is_f32() && (num_parts & (num_parts - 1)) == 0 &&
                               sizes.k % (num_parts * sizes.parts.groups) == 0),
            "a sum over {} k in {} parts of {} groups", sizes.k, num_parts, sizes.parts.groups);
+  if (is_empty()) return;
   if (runs_columns()) {
     block_m_ = RoundUp(sizes.m, method.row_unit);
     block_n_ = sum_columns_ = kColumnsInPlace;
@@ -179,12 +180,14 @@ int64_t Gemm::packed_block_size() const {
 }
 
 int64_t Gemm::packed_b_bytes() const {
+  if (is_empty()) return 0;
   const int64_t num_blocks = CeilDiv(sizes_.n, block_n_) * static_cast<int64_t>(depths_.size());
   return num_blocks * packed_block_size() * static_cast<int64_t>(sizeof(float));
 }
 
 // Block by block, in the order in which RunBlocks reads them.
 void Gemm::PackB(GemmOperand b, void* packed) const {
+  if (is_empty()) return;
   float* block = static_cast<float*>(packed);
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
     for (const Depth& depth : depths_) {
@@ -195,12 +198,14 @@ void Gemm::PackB(GemmOperand b, void* packed) const {
 }
 
 int64_t Gemm::workspace_bytes() const {
+  if (is_empty()) return 0;
   const int64_t floats = block_n_ + sums_size() + AlignedFloats(packed_b_size()) + packed_a_size();
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
 void Gemm::Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
                void* workspace) const {
+  if (is_empty()) return;
   const Operands operands = {a, b, terms, c, c_stride};
   if (runs_columns()) {
     RunColumns(operands, static_cast<float*>(workspace));

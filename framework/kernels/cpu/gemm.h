@@ -95,6 +95,7 @@ class Gemm {
     bool ends_part = false;
   };
 
+  bool is_empty() const { return sizes_.m == 0 || sizes_.n == 0; }
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
   bool runs_many_rows() const;
   bool runs_columns() const;

@@ -8,6 +8,7 @@
 #include "framework/kernels/cuda/attention_launch.cuh"
 #include "framework/kernels/cuda/attention_tiles.cuh"
 #include "framework/kernels/cuda/attention_warpgroup.h"
+#include "framework/kernels/cuda/fault.cuh"
 
 namespace zg::cuda {
 namespace {
@@ -128,12 +129,23 @@ AttentionGradArrays<T> GradArrays(const AttentionCall& call, const KernelArgumen
   return arrays;
 }
 
+__global__ void CheckNumKeysKernel(const int64_t* counts, int64_t batch, int64_t keys,
+                                   FaultSink faults) {
+  const int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (b < batch && (counts[b] < 0 || counts[b] > keys)) faults.Record(counts[b], keys);
+}
+
 class Attention : public Kernel {
  public:
   explicit Attention(const KernelSpec& spec)
       : call_(spec.call, /*is_gradient=*/false), uses_warpgroups_(UsesWarpgroups(call_)) {}
 
   Status Run(const KernelArguments& arguments) override {
+    if (call_.mask_input >= 0 && call_.mask_counts) {  // the gradient has the same
+      ZG_RETURN_IF_ERROR(Launch(CheckNumKeysKernel, Threads(call_.batch), arguments.stream,
+                                arguments.input<int64_t>(call_.mask_input), call_.batch, call_.keys,
+                                FaultSinkOf(arguments)));
+    }
     return WithFloatType(call_.dtype, [&](auto zero) {
       using T = decltype(zero);
       const int step = call_.part_step;
@@ -142,6 +154,10 @@ class Attention : public Kernel {
           OptionsIn<T>(call_, arguments), arguments.output<T>(0),   arguments.output<float>(1)};
       return RunForward(arrays, AttentionShape(call_), uses_warpgroups_, arguments.stream);
     });
+  }
+
+  std::string FaultText(const DeviceFault& fault) const override {
+    return NumKeysOutside(fault.got, call_.keys);
   }
 
  private:
