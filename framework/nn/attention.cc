@@ -65,6 +65,35 @@ Dims BiasDims(Var q, Var k, const AttentionOptions& options) {
   return dims == bias.shape().dims() ? Dims() : dims;
 }
 
+// x (B, T, heads C) with `added` channels of zeros after those of each head.
+Var PadHeads(Var x, int64_t heads, int64_t added) {
+  if (added == 0) return x;
+  return flatten(pad(unflatten(x, 2, {heads, -1}), 3, 0, added), 2);
+}
+
+// Whether the heads of values have another number of channels than those of queries and keys.
+bool HasOtherValues(Var q, Var k, Var v, int64_t heads, int64_t key_heads) {
+  const auto has_heads = [](Var x, int64_t count) {
+    return !x.empty() && x.shape().num_dims() == 3 && count > 0 && x.dim(2) > 0 &&
+           x.dim(2) % count == 0;
+  };
+  return has_heads(q, heads) && has_heads(k, key_heads) && has_heads(v, key_heads) &&
+         q.dim(2) / heads == k.dim(2) / key_heads && v.dim(2) != k.dim(2);
+}
+
+// Zeros add nothing to a score, and of values they are channels of their own.
+Var WithOtherValues(Var q, Var k, Var v, const AttentionOptions& options, int64_t key_heads) {
+  const int64_t of_keys = k.dim(2) / key_heads, of_values = v.dim(2) / key_heads;
+  const int64_t width = std::max(of_keys, of_values);
+  AttentionOptions padded = options;
+  if (options.scale == 0.0) padded.scale = 1.0 / std::sqrt(static_cast<double>(of_keys));
+  const Var wide_q = PadHeads(q, options.heads, width - of_keys);
+  const Var wide_k = PadHeads(k, key_heads, width - of_keys);
+  const Var y = attention(wide_q, wide_k, PadHeads(v, key_heads, width - of_values), padded);
+  if (y.empty() || width == of_values) return y;
+  return flatten(slice(unflatten(y, 2, {options.heads, width}), 3, 0, of_values), 2);
+}
+
 // Attends to the keys and values of earlier runs as well.
 Var DecodedAttention(nn::Decoding& decoding, Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
@@ -110,6 +139,11 @@ Var attention(Var qkv, int64_t heads, bool causal) {
 
 Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
+  if (const int64_t key_heads = options.key_heads == 0 ? options.heads : options.key_heads;
+      HasOtherValues(q, k, v, options.heads, key_heads)) {
+    return nn::Checked("attention", q,
+                       [&] { return WithOtherValues(q, k, v, options, key_heads); });
+  }
   if (const Dims dims = BiasDims(q, k, options); !dims.empty()) {
     AttentionOptions whole = options;
     whole.bias = expand(options.bias, dims);
@@ -154,6 +188,13 @@ RotaryOptions yarn_rotary(int64_t rotated, double theta, double factor, int64_t 
   options.theta = theta;
   options.rotated = rotated;
   options.scale = factor <= 1.0 ? 1.0 : 0.1 * std::log(factor) + 1.0;
+  constexpr int64_t kMost = 1 << 16;  // of channels
+  const bool is_valid = rotated <= kMost && theta > 1.0 && factor > 0.0 && original_context > 0 &&
+                        fast_turns > 0.0 && slow_turns > 0.0;
+  if (!is_valid) {  // no frequencies; rotary says so
+    options.frequencies = {std::nan("")};
+    return options;
+  }
   const auto channels = static_cast<double>(rotated);
   const auto pair_of = [&](double turns) {  // that turns so often within the original context
     const double wavelength = static_cast<double>(original_context) / turns;

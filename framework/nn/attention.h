@@ -1,6 +1,7 @@
 // Attention with separate queries, keys and values, and rotary positions. Shapes: q (B, Tq, heads
-// D), k and v (B, Tk, key_heads D): heads of D channels side by side; the result has the shape of
-// q. Memory is linear in Tq and Tk.
+// D), k (B, Tk, key_heads D), v (B, Tk, key_heads E): heads of D or E channels side by side; the result
+// is (B, Tq, heads E). Where E is not D, copies of the narrower ones are padded. Memory is linear in Tq
+// and Tk.
 #pragma once
 
 #include <cstdint>

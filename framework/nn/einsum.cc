@@ -160,7 +160,7 @@ class Equation {
     return Status::Ok();
   }
 
-  // Dims of one letter have one size; dims of "..." are broadcast.
+  // Dims of one letter have one size, or are 1 and broadcast.
   Status CheckSizes() {
     std::map<char, int64_t> sizes;
     for (Operand& operand : operands) {
@@ -169,7 +169,8 @@ class Equation {
         const int64_t own = operand.x.dim(static_cast<int>(i));
         const auto [known, is_new] = sizes.emplace(letter, own);
         if (is_new || known->second == own) continue;
-        const bool repeats = Has(dotted_, letter) && (own == 1 || known->second == 1);
+        const bool is_diagonal = operand.letters.find(letter) != operand.letters.rfind(letter);
+        const bool repeats = !is_diagonal && (own == 1 || known->second == 1);
         if (!repeats) return Error(fmt::format("'{}' is {} and {}", letter, known->second, own));
         known->second = std::max(known->second, own);
       }

@@ -264,9 +264,10 @@ Var AdaptiveMax(Var x, int64_t dim, int64_t size) {
 Var adaptive_max_pool2d(Var x, Size2 size) {
   return Checked("adaptive_max_pool2d", x, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(nn::ExpectImages("adaptive_max_pool2d", x));
-    if (size.height < 1 || size.width < 1) {
-      return InvalidArgument("{}: got the size [{},{}], expected numbers of at least 1",
-                             Caller("adaptive_max_pool2d", x), size.height, size.width);
+    constexpr int64_t kMost = 1 << 16;  // each is a maximum of its own
+    if (size.height < 1 || size.width < 1 || size.height > kMost || size.width > kMost) {
+      return InvalidArgument("{}: got the size [{},{}], expected numbers from 1 to {}",
+                             Caller("adaptive_max_pool2d", x), size.height, size.width, kMost);
     }
     if (x.dim(2) % size.height == 0 && x.dim(3) % size.width == 0) {  // windows of one size
       return max_pool2d(x, {x.dim(2) / size.height, x.dim(3) / size.width});
@@ -295,6 +296,12 @@ Var interpolate(Var x, Size2 size, Interpolation mode, bool align_corners) {
   return nn::append(
       "resample2d", {x},
       {{"method", std::string(method)}, {"size", size.dims()}, {"align_corners", align_corners}});
+}
+
+Var interpolate1d(Var x, int64_t size, Interpolation mode, bool align_corners) {
+  return WithRows("interpolate1d", x, [&](Var rows) {
+    return interpolate(rows, {1, size}, mode, align_corners);
+  });
 }
 
 BatchNormed batch_norm(Var x, Var gamma, Var beta, double epsilon) {

@@ -93,6 +93,9 @@ enum class Interpolation { kNearest, kBilinear, kBicubic };
 // pixels). PyTorch's mode "area" is adaptive_avg_pool2d.
 Var interpolate(Var x, Size2 size, Interpolation mode = Interpolation::kNearest,
                 bool align_corners = false);
+// The same of x (N, C, L); kBilinear is PyTorch's "linear".
+Var interpolate1d(Var x, int64_t size, Interpolation mode = Interpolation::kNearest,
+                  bool align_corners = false);
 
 // Every channel of x (N, C, ...) normalised to mean 0 and variance 1 over this micro-batch, then
 // scaled by gamma and shifted by beta, both (C). The module that also keeps running statistics is

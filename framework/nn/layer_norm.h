@@ -1,49 +1,72 @@
 // LayerNorm: normalises each row of x (..., channels) to mean 0 and variance 1, then scales by
 // weight and adds bias, both (channels). RMSNorm: normalises it to a mean square of 1, then scales
-// by weight. Without parameters: the function layer_norm(x).
+// by weight, or 1 + weight. Without parameters: the function layer_norm(x).
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "framework/nn/constants.h"
 #include "framework/nn/functions.h"
 #include "framework/nn/module.h"
 #include "framework/nn/parameter.h"
 
 namespace zg::nn {
 
+struct LayerNormOptions {
+  double epsilon = 1e-5;
+  bool has_bias = true;
+};
+
 class LayerNorm : public Module {
  public:
   LayerNorm(const Module* parent, const std::string& name, int64_t channels, double epsilon = 1e-5)
+      : LayerNorm(parent, name, channels, LayerNormOptions{epsilon}) {}
+  LayerNorm(const Module* parent, const std::string& name, int64_t channels,
+            const LayerNormOptions& options)
       : Module(parent, name),
         weight(this, "weight", {channels}, Initializer::Ones()),
-        bias(this, "bias", {channels}, Initializer::Zeros()),
-        epsilon_(epsilon) {}
+        epsilon_(options.epsilon) {
+    if (options.has_bias) bias.emplace(this, "bias", Shape{channels}, Initializer::Zeros());
+  }
 
   Var forward(Var x) override {
     const Var gamma = weight;  // before bias: C++ leaves the order of arguments open
-    return layer_norm(x, gamma, bias, epsilon_);
+    return layer_norm(x, gamma, bias.has_value() ? Var(*bias) : zeros_like(gamma), epsilon_);
   }
 
   Parameter weight;
-  Parameter bias;
+  std::optional<Parameter> bias;
 
  private:
   double epsilon_;
 };
 
+struct RMSNormOptions {
+  double epsilon = 1e-6;
+  bool scales_by_one_plus_weight = false;  // the weight then begins as zeros, as in Gemma
+};
+
 class RMSNorm : public Module {
  public:
   RMSNorm(const Module* parent, const std::string& name, int64_t channels, double epsilon = 1e-6)
+      : RMSNorm(parent, name, channels, RMSNormOptions{epsilon}) {}
+  RMSNorm(const Module* parent, const std::string& name, int64_t channels,
+          const RMSNormOptions& options)
       : Module(parent, name),
-        weight(this, "weight", {channels}, Initializer::Ones()),
-        epsilon_(epsilon) {}
+        weight(this, "weight", {channels},
+               options.scales_by_one_plus_weight ? Initializer::Zeros() : Initializer::Ones()),
+        options_(options) {}
 
-  Var forward(Var x) override { return rms_norm(x, weight, epsilon_); }
+  Var forward(Var x) override {
+    const Var gamma = weight;
+    return rms_norm(x, options_.scales_by_one_plus_weight ? gamma + 1.0 : gamma, options_.epsilon);
+  }
 
   Parameter weight;
 
  private:
-  double epsilon_;
+  RMSNormOptions options_;
 };
 
 }  // namespace zg::nn

@@ -24,17 +24,21 @@ Status CheckVolumes(const char* function, Var x) {
 Status CheckConvolution(const char* function, Var x, Var weight, const char* dims,
                         const Conv3dOptions& options) {
   ZG_RETURN_IF_ERROR(CheckVolumes(function, x));
-  if (weight.shape().num_dims() != 5) {
+  if (weight.shape().num_dims() != 5 || weight.dim(2) < 1) {
     return InvalidArgument("{}: got the weight {}, expected the dims ({}, depth, height, width)",
                            Caller(function, x), weight.shape().ToString(), dims);
   }
   const int64_t stride = options.stride.depth, padding = options.padding.depth,
                 dilation = options.dilation.depth;
-  if (stride >= 1 && padding >= 0 && dilation >= 1) return Status::Ok();
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const auto fits = [&](int64_t number, int64_t least) {
+    return number >= least && number <= kMost;
+  };
+  if (fits(stride, 1) && fits(padding, 0) && fits(dilation, 1)) return Status::Ok();
   return InvalidArgument(
       "{}: got stride {}, padding {} and dilation {} of the depth, expected numbers of at least 1, 0 "
-      "and 1",
-      Caller(function, x), stride, padding, dilation);
+      "and 1, and at most {}",
+      Caller(function, x), stride, padding, dilation, kMost);
 }
 
 // How planes are convolved.
@@ -45,28 +49,37 @@ ConvOptions PlaneOf(const Conv3dOptions& options) {
 
 // Volumes as the planes of all samples, and back.
 Var ToPlanes(Var by_depth) { return flatten(by_depth, 0, 1); }
-Var FromPlanes(Var planes, int64_t samples) {
-  return reshape(planes,
-                 {samples, planes.dim(0) / samples, planes.dim(1), planes.dim(2), planes.dim(3)});
+Var FromPlanes(Var planes, int64_t samples, int64_t depth) {
+  return reshape(planes, {samples, depth, planes.dim(1), planes.dim(2), planes.dim(3)});
 }
 
-// Pools planes, then along the depth. `pool(x, kernel, stride, padding)` pools images.
+// `of_planes` of the planes as images, then `of_depth` of images whose rows are planes.
+template <typename OfPlanes, typename OfDepth>
+Var InPlanesAndDepth(const char* function, Var x, const OfPlanes& of_planes,
+                     const OfDepth& of_depth) {
+  return Checked(function, x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckVolumes(function, x));
+    const int64_t samples = x.dim(0), channels = x.dim(1), depth = x.dim(2);
+    const Var planes = of_planes(reshape(x, {samples, channels * depth, x.dim(3), x.dim(4)}));
+    if (planes.empty()) return planes;
+    const int64_t height = planes.dim(2), width = planes.dim(3);
+    const Var y = of_depth(reshape(planes, {samples, channels, depth, height * width}));
+    return y.empty() ? y : reshape(y, {samples, channels, y.dim(2), height, width});
+  });
+}
+
+// `pool(x, kernel, stride, padding)` pools images.
 template <typename Pool>
 Var PoolVolumes(const char* function, Var x, Size3 kernel, const Pool3dOptions& options,
                 const Pool& pool) {
-  return Checked(function, x, [&]() -> StatusOr<Var> {
-    ZG_RETURN_IF_ERROR(CheckVolumes(function, x));
-    const Size3 stride = options.stride.value_or(kernel);
-    const int64_t samples = x.dim(0), channels = x.dim(1), depth = x.dim(2);
-    const Var planes = pool(reshape(x, {samples, channels * depth, x.dim(3), x.dim(4)}),
-                            kernel.plane(), stride.plane(), options.padding.plane());
-    if (planes.empty()) return planes;
-    const int64_t height = planes.dim(2), width = planes.dim(3);
-    const Var y =
-        pool(reshape(planes, {samples, channels, depth, height * width}), Size2(kernel.depth, 1),
-             Size2(stride.depth, 1), Size2(options.padding.depth, 0));
-    return y.empty() ? y : reshape(y, {samples, channels, y.dim(2), height, width});
-  });
+  const Size3 stride = options.stride.value_or(kernel), padding = options.padding;
+  return InPlanesAndDepth(
+      function, x,
+      [&](Var planes) { return pool(planes, kernel.plane(), stride.plane(), padding.plane()); },
+      [&](Var by_depth) {
+        return pool(by_depth, Size2(kernel.depth, 1), Size2(stride.depth, 1),
+                    Size2(padding.depth, 0));
+      });
 }
 
 }  // namespace
@@ -91,7 +104,8 @@ Var conv3d(Var x, Var weight, const Conv3dOptions& options) {
       const Var y = conv2d(ToPlanes(seen), select(weight, 2, k), PlaneOf(options));
       sum = k == 0 ? y : sum + y;
     }
-    return sum.empty() ? sum : permute(FromPlanes(sum, x.dim(0)), {0, 2, 1, 3, 4});
+    return sum.empty() ? sum
+                       : permute(FromPlanes(sum, x.dim(0), room / stride + 1), {0, 2, 1, 3, 4});
   });
 }
 
@@ -127,7 +141,7 @@ Var conv_transpose3d(Var x, Var weight, const Conv3dOptions& options, Size3 outp
           conv_transpose2d(planes, select(weight, 2, k), PlaneOf(options), output_padding.plane());
       if (y.empty()) return y;
       const int64_t before = k * dilation;
-      const Var placed = nn::append("pad", {FromPlanes(y, x.dim(0))},
+      const Var placed = nn::append("pad", {FromPlanes(y, x.dim(0), x.dim(2))},
                                     {{"dim", int64_t{1}},
                                      {"before", before},
                                      {"after", whole - before - spread},
@@ -156,6 +170,15 @@ Var avg_pool3d(Var x, Size3 kernel, const Pool3dOptions& options) {
                      [](Var images, Size2 window, Size2 stride, Size2 padding) {
                        return avg_pool2d(images, window, {stride, padding});
                      });
+}
+
+Var interpolate3d(Var x, Size3 size, Interpolation mode, bool align_corners) {
+  return InPlanesAndDepth(
+      "interpolate3d", x,
+      [&](Var planes) { return interpolate(planes, size.plane(), mode, align_corners); },
+      [&](Var by_depth) {
+        return interpolate(by_depth, {size.depth, by_depth.dim(3)}, mode, align_corners);
+      });
 }
 
 }  // namespace zg

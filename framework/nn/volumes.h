@@ -46,4 +46,8 @@ struct Pool3dOptions {
 Var max_pool3d(Var x, Size3 kernel, const Pool3dOptions& options = {});
 Var avg_pool3d(Var x, Size3 kernel, const Pool3dOptions& options = {});
 
+// Resizes x as interpolate does; kBilinear is PyTorch's "trilinear".
+Var interpolate3d(Var x, Size3 size, Interpolation mode = Interpolation::kNearest,
+                  bool align_corners = false);
+
 }  // namespace zg

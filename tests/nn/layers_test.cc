@@ -59,6 +59,20 @@ TEST(LayersTest, RMSNorm) {
   EXPECT_NE(TracedText(build).find("rms_norm %x, %norm.weight (epsilon=1e-05)"), std::string::npos);
 }
 
+TEST(LayersTest, RMSNormByOnePlusWeight) {
+  RMSNorm norm(nullptr, "norm", 4, {.epsilon = 1e-5, .scales_by_one_plus_weight = true});
+  const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 4})); };
+  EXPECT_EQ(ParametersOf(build), "norm.weight f32[4] zeros\n");
+  EXPECT_NE(TracedText(build).find("shift %norm.weight (offset=1.0)"), std::string::npos);
+}
+
+TEST(LayersTest, LayerNormWithoutBias) {
+  LayerNorm norm(nullptr, "norm", 4, {.has_bias = false});
+  const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 4})); };
+  EXPECT_EQ(ParametersOf(build), "norm.weight f32[4] ones\n");
+  EXPECT_FALSE(norm.bias.has_value());
+}
+
 TEST(LayersTest, LayerNorm) {
   LayerNorm norm(nullptr, "norm", 4, 1e-6);
   const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 4})); };

@@ -103,7 +103,7 @@ TEST(Volumes, Convolutions) {
                   "padded volume"));
   EXPECT_EQ(of_weight({4, 6, 3, 2, 1}, {{0, 1, 1}}),
             Error("conv3d of %x f32[2,6,5,8,9]: got stride 0, padding 0 and dilation 1 of the "
-                  "depth, expected numbers of at least 1, 0 and 1"));
+                  "depth, expected numbers of at least 1, 0 and 1, and at most 2147483648"));
   EXPECT_EQ(Of(kImages,
                [](Var x) {
                  return conv3d(x, ones({4, 6, 3, 2, 1}));

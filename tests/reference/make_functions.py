@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from composed_cases import COMPOSED_CASES
 from matrix_cases import MATRIX_CASES
 from scatter_cases import SCATTER_CASES
+from shape_cases import SHAPE_CASES
 from torch import Tensor
 
 torch.manual_seed(20)
@@ -332,6 +333,7 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     **COMPOSED_CASES,
     **SCATTER_CASES,
     **MATRIX_CASES,
+    **SHAPE_CASES,
 }
 
 

@@ -29,7 +29,7 @@ constexpr double kTolerance = 4e-6;
 std::map<std::string, Function> AllFunctions() {
   std::map<std::string, Function> all;
   for (const auto* functions : {&TensorFunctions(), &ImageFunctions(), &ModuleFunctions(),
-                                &ScatterFunctions(), &MatrixFunctions()}) {
+                                &ScatterFunctions(), &MatrixFunctions(), &ShapeFunctions()}) {
     all.insert(functions->begin(), functions->end());
   }
   return all;

@@ -16,5 +16,6 @@ const std::map<std::string, Function>& ImageFunctions();  // and of signals and 
 const std::map<std::string, Function>& ModuleFunctions();
 const std::map<std::string, Function>& ScatterFunctions();  // and searches, running results
 const std::map<std::string, Function>& MatrixFunctions();   // and special functions
+const std::map<std::string, Function>& ShapeFunctions();
 
 }  // namespace zg
