@@ -7,11 +7,36 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace zg {
+namespace {
 
-StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+// What a rename replaces: the file that symbolic links lead to, or will lead to.
+StatusOr<std::string> TargetOf(const std::string& path) {
+  if (path.empty()) return InvalidArgument("got the path \"\", expected that of a file");
+  std::error_code error;
+  std::filesystem::path target = path;
+  constexpr int kMaxLinks = 40;  // as of Linux
+  for (int i = 0; std::filesystem::is_symlink(target, error); ++i) {
+    if (i == kMaxLinks) return FailedPrecondition("{}: cannot be created: too many links", path);
+    const std::filesystem::path next = std::filesystem::read_symlink(target, error);
+    if (error) return FailedPrecondition("{}: cannot be read: {}", path, error.message());
+    target = target.parent_path() / next;
+  }
+  const std::filesystem::file_status status = std::filesystem::status(target, error);
+  const bool is_other =
+      std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  if (!is_other) return target.string();
+  return InvalidArgument("{}: got a {}, which would be replaced; expected the name of a file", path,
+                         std::filesystem::is_directory(status) ? "directory" : "device or pipe");
+}
+
+}  // namespace
+
+StatusOr<AtomicFile> AtomicFile::Create(const std::string& given_path) {
+  ZG_ASSIGN_OR_RETURN(const std::string path, TargetOf(given_path));
   // The process id separates writers on one host; O_EXCL separates those of several hosts, and
   // left-over files.
   std::string temporary_path;

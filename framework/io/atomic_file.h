@@ -1,6 +1,6 @@
 // AtomicFile: a file that appears under its name complete, or not at all. Bytes go to a temporary
 // file in the same directory; Commit makes them durable and renames it. Without Commit it is
-// removed.
+// removed. Symbolic links stay: the file that they lead to is replaced.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@ namespace zg {
 
 class AtomicFile {
  public:
+  // Errors: something else than a regular file has the name; the directory cannot be written.
   static StatusOr<AtomicFile> Create(const std::string& path);
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  // behind symbolic links
 
   Status Write(const void* data, size_t size_bytes);
   // Overwrites bytes that were written before.

@@ -1,11 +1,14 @@
 #include "framework/io/checkpoint_checksums.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "framework/io/checkpoint_names.h"
@@ -36,6 +39,7 @@ std::string ChecksumsAsJson(const Checksums& checksums) {
 
 StatusOr<Checksums> ReadChecksums(const std::string& path) {
   ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  ZG_RETURN_IF_ERROR(CheckJsonBytes(path, file.size()));
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   ZG_ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(path, text));
   const auto files = json.find("files");
@@ -68,6 +72,12 @@ StatusOr<FileChecksum> ChecksumOfFile(const std::string& path) {
     return FailedPrecondition("{}: cannot be read: {}", path, std::strerror(error));
   };
   if (file < 0) return failed(errno);
+  struct stat info;
+  if (fstat(file, &info) != 0) return failed(errno);
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {  // reading a directory says what it is
+    close(file);
+    return InvalidArgument("{}: got a device or pipe, expected a regular file", path);
+  }
   posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
   std::vector<char> chunk(kReadChunkBytes);
   Sha256 sha256;
@@ -86,11 +96,17 @@ StatusOr<FileChecksum> ChecksumOfFile(const std::string& path) {
 }
 
 Status CheckFile(const std::string& path, const FileChecksum& expected) {
-  ZG_ASSIGN_OR_RETURN(const FileChecksum found, ChecksumOfFile(path));
-  if (found.bytes != expected.bytes) {
-    return DataLoss("{}: got {} bytes, expected {}; the file is damaged", path, found.bytes,
+  const auto check_bytes = [&](uint64_t bytes) {
+    if (bytes == expected.bytes) return Status::Ok();
+    return DataLoss("{}: got {} bytes, expected {}; the file is damaged", path, bytes,
                     expected.bytes);
-  }
+  };
+  // Before a file is read that may be far too long.
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (!error) ZG_RETURN_IF_ERROR(check_bytes(bytes));
+  ZG_ASSIGN_OR_RETURN(const FileChecksum found, ChecksumOfFile(path));
+  ZG_RETURN_IF_ERROR(check_bytes(found.bytes));
   if (found.sha256 != expected.sha256) {
     return DataLoss("{}: its sha256 is {}, expected {}; the file is damaged", path, found.sha256,
                     expected.sha256);

@@ -36,8 +36,14 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   }
   const uint64_t size = static_cast<uint64_t>(info.st_size);
   if (size == 0) {
+    char first;  // what the kernel makes, such as /proc/cpuinfo, has no size and yet bytes
+    const ssize_t count = read(file, &first, 1);
+    const int error = errno;
     close(file);
-    return MappedFile(path, nullptr, 0);
+    if (count < 0) return CannotRead(path, error);
+    if (count == 0) return MappedFile(path, nullptr, 0);
+    return InvalidArgument("{}: got a file that does not tell its size, expected a copy of it",
+                           path);
   }
   void* data = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
   const int error = errno;

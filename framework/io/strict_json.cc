@@ -12,7 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxDepth = 8;
-constexpr uint64_t kMaxFileBytes = 100'000'000;
 
 // Watches the parser's events, because the finished value no longer shows duplicate keys.
 class Watcher {
@@ -62,11 +61,15 @@ StatusOr<json> ParseStrictJson(const std::string& path, std::string_view text) {
   }
 }
 
+Status CheckJsonBytes(const std::string& path, uint64_t bytes) {
+  constexpr uint64_t kMaxBytes = 100'000'000;
+  if (bytes <= kMaxBytes) return Status::Ok();
+  return DataLoss("{}: got {} bytes, expected at most {}", path, bytes, kMaxBytes);
+}
+
 StatusOr<json> ReadStrictJson(const std::string& path) {
   ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  if (file.size() > kMaxFileBytes) {
-    return DataLoss("{}: got {} bytes, expected at most {}", path, file.size(), kMaxFileBytes);
-  }
+  ZG_RETURN_IF_ERROR(CheckJsonBytes(path, file.size()));
   return ParseStrictJson(path, {reinterpret_cast<const char*>(file.data()), size_t{file.size()}});
 }
 

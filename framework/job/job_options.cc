@@ -221,13 +221,21 @@ Status CheckPaths(const JobOptions& options) {
         {"--metrics", options.metrics}}) {
     if (!path.empty()) ZG_RETURN_IF_ERROR(MakeDirectory(path).WithContext(flag));
   }
+  std::map<std::filesystem::path, const char*> flag_by_file;
   for (const auto& [flag, path] :
        {std::pair<const char*, const std::string&>("--report", options.report),
         {"--gemm-choices", options.gemm_choices},
         {"--json", options.json},
         {"--html", options.html},
         {"--trace", options.trace}}) {
-    if (!path.empty()) ZG_RETURN_IF_ERROR(CheckWritable(path).WithContext(flag));
+    if (path.empty()) continue;
+    ZG_RETURN_IF_ERROR(CheckWritable(path).WithContext(flag));
+    std::error_code error;
+    const auto [other, is_new] =
+        flag_by_file.emplace(std::filesystem::weakly_canonical(path, error), flag);
+    if (is_new) continue;
+    return InvalidArgument("{}: got {}, which {} writes, too; give each a file of its own", flag,
+                           path, other->second);
   }
   return Status::Ok();
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -99,12 +100,39 @@ TEST_F(AtomicFileTest, AFailedWriteKeepsTheOlderFileAndLeavesNothing) {
 
 TEST_F(AtomicFileTest, ATargetThatIsADirectoryIsAnError) {
   std::filesystem::create_directory(target());
-  {
-    StatusOr<AtomicFile> file = AtomicFile::Create(target());
-    ASSERT_TRUE(file.ok());
-    EXPECT_EQ(file->Commit().message(), target() + ": cannot be written: Is a directory");
-  }
+  EXPECT_EQ(AtomicFile::Create(target()).status().message(),
+            target() + ": got a directory, which would be replaced; expected the name of a file");
   EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(AtomicFileTest, APipeIsAnErrorAndStays) {
+  ASSERT_EQ(mkfifo(target().c_str(), 0600), 0);
+  std::filesystem::create_symlink("target", Path("link"));
+  for (const std::string& path : {target(), Path("link")}) {
+    EXPECT_EQ(
+        WriteFileAtomically(path, "text").message(),
+        path + ": got a device or pipe, which would be replaced; expected the name of a file");
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(target()));
+  EXPECT_EQ(NumFiles(), 2u);
+  EXPECT_EQ(WriteFileAtomically("", "text").message(),
+            "got the path \"\", expected that of a file");
+}
+
+// Links may be relative, lead to links and to a file that does not exist yet.
+TEST_F(AtomicFileTest, WritesToTheFileThatLinksLeadTo) {
+  std::filesystem::create_directory(Path("elsewhere"));
+  std::filesystem::create_symlink("elsewhere/second", Path("first"));
+  std::filesystem::create_symlink(target(), Path("elsewhere/second"));
+  for (const char* text : {"new", "replaced"}) {
+    ASSERT_TRUE(WriteFileAtomically(Path("first"), text).ok());
+    EXPECT_TRUE(std::filesystem::is_symlink(Path("first")));
+    EXPECT_TRUE(std::filesystem::is_symlink(Path("elsewhere/second")));
+    EXPECT_EQ(ReadTestFile(target()), text);
+  }
+  std::filesystem::create_symlink("circle", Path("circle"));
+  EXPECT_EQ(WriteFileAtomically(Path("circle"), "").message(),
+            Path("circle") + ": cannot be created: too many links");
 }
 
 }  // namespace

@@ -42,6 +42,11 @@ TEST(MappedFile, SaysWhyAFileCannotBeRead) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(MappedFile::Open(pipe).status().message(),
             pipe + ": got a device or pipe, expected a regular file");
+  // Files without a size that can and cannot be read.
+  EXPECT_EQ(MappedFile::Open("/proc/cpuinfo").status().message(),
+            "/proc/cpuinfo: got a file that does not tell its size, expected a copy of it");
+  EXPECT_EQ(MappedFile::Open("/proc/self/mem").status().message(),
+            "/proc/self/mem: cannot be read: Input/output error");
 }
 
 }  // namespace

@@ -282,6 +282,13 @@ TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
   EXPECT_THAT(CheckPaths(options).message(), HasSubstr("does not exist; create it first"));
 
   options = JobOptions();
+  options.report = directory + "/a.json";
+  options.trace = directory + "/../job_options_test/a.json";
+  EXPECT_EQ(CheckPaths(options).message(), "--trace: got " + options.trace +
+                                               ", which --report writes, too; give each a file of "
+                                               "its own");
+
+  options = JobOptions();
   options.init = directory + "/none.safetensors";
   EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--init: "));
   options.init = directory;  // may be a checkpoint

@@ -232,6 +232,16 @@ TEST_F(CheckpointDamageTest, JsonThatIsNotTheFormats) {
   }
 }
 
+// Reading them whole would take hours, or not end.
+TEST_F(CheckpointDamageTest, FilesThatAreFarTooLongOrHaveNoEndAreNotRead) {
+  const std::string index = PathInStep(IndexName(kModelPart));
+  fs::resize_file(index, uintmax_t{1} << 40);
+  ExpectError("model.safetensors.index.json: got 1099511627776 bytes, expected ");
+  fs::remove(index);
+  fs::create_symlink("/dev/zero", index);
+  ExpectError("model.safetensors.index.json: got a device or pipe, expected a regular file");
+}
+
 TEST_F(CheckpointDamageTest, WhereThereIsNoCheckpoint) {
   EXPECT_THAT(OpenAndCheck(root_ + "/none").message(), HasSubstr("No such file or directory"));
   EXPECT_THAT(OpenAndCheck(root_ + "/latest").message(), HasSubstr("not a directory"));
