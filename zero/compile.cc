@@ -12,6 +12,7 @@
 #include "framework/base/check.h"
 #include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
+#include "framework/ir/check_mesh.h"
 #include "framework/passes/check_races.h"
 #include "framework/passes/pass_manager.h"
 #include "framework/passes/same_variables.h"
@@ -87,7 +88,6 @@ void DescribeTraining(const ir::Graph& graph, const optim::UpdateRules& rules, P
 
 // In 16 bits the sum of each rank would be rounded before ranks add theirs.
 Status CheckFixedParts(const MeshAxis& axis, const CompileOptions& options) {
-  ZG_RETURN_IF_ERROR(CheckParts(axis).WithContext("mesh"));
   if (!axis.has_fixed_parts() || options.dtype == DType::kF32) return Status::Ok();
   return InvalidArgument(
       "mesh: {}: sums of parts are added in f32, got {}, which would round them; use f32, or {}={}",
@@ -193,6 +193,7 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
                           const Target& target) {
   const Stopwatch stopwatch;
   ZG_RETURN_IF_ERROR(graph.check());
+  ZG_RETURN_IF_ERROR(CheckMesh(mesh).WithContext("graph " + graph.name()));
   Program program;
   StatusOr<CompileOptions> resolved = options.Resolve(mesh.num_data_ranks());
   if (!resolved.ok()) return resolved.status().WithContext("graph " + graph.name());

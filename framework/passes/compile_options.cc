@@ -10,6 +10,8 @@
 namespace zg {
 namespace {
 
+constexpr int64_t kMaxMicroBatches = int64_t{1} << 24;  // each has its part of some results
+
 Status CheckZero(const ZeroOptions& zero, int num_data_ranks) {
   if (zero.stage < 0 || zero.stage > 3) {
     return InvalidArgument("zero.stage: got {}, expected 0, 1, 2 or 3", zero.stage);
@@ -115,6 +117,10 @@ StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
     return InvalidArgument(
         "round_frozen: the graph computes in f32, so that there is nothing to round parameters to; "
         "set dtype to bf16 or f16");
+  }
+  if (micro_batches > kMaxMicroBatches) {
+    return InvalidArgument("micro_batches: got {}, expected at most {}", micro_batches,
+                           kMaxMicroBatches);
   }
   if (micro_batches == 0) resolved.micro_batches = num_data_ranks;
   if (resolved.micro_batches < 1) {

@@ -43,6 +43,10 @@ std::string PlacementRule::ToString() const {
 
 StatusOr<int> SharedAxisOf(const PlacementRule& rule, const Mesh& mesh) {
   const std::string who = fmt::format("placement rule '{}'", rule.ToString());
+  if (rule.sbp.is_partial() || (rule.sbp.is_split() && rule.sbp.dim() < 0)) {
+    return InvalidArgument("{}: expected the placement B, S(dim) or S(dim:groups), dim from 0 on",
+                           who);
+  }
   const int axis = mesh.FindAxis(rule.axis);
   if (axis < 0) {
     return InvalidArgument(

@@ -213,6 +213,8 @@ TEST(CompileOptionsTest, RejectsMicroBatchesThatRanksCannotShare) {
       "after the last only; use one per rank or updates at the step's end");
   EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.micro_batches = -1; }),
             "micro_batches: got -1, expected at least 1, or 0 for one per rank");
+  EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.micro_batches = int64_t{1} << 40; }),
+            "micro_batches: got 1099511627776, expected at most 16777216");
   EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.micro_batches = 6; }),
             "micro_batches: 6 micro-batches per step do not divide among 4 ranks; use a "
             "multiple of 4, such as 8");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/comm/available_memory.h"
+#include "framework/ir/check_mesh.h"
 #include "framework/kernels/device_kernels.h"
 #include "framework/runtime/plan_program.h"
 #include "framework/train/measured_gemms.h"
@@ -38,6 +39,7 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   }
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
   const Mesh mesh = compile_options.MeshOf(communicator.size());
+  ZG_RETURN_IF_ERROR(CheckMesh(mesh).WithContext("graph " + graph.name()));
   CompileOptions asked = compile_options;
   const bool sends_messages =
       communicator.transport() == "messages" && communicator.can_have_threads();
