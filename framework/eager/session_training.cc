@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/eager/session.h"
 #include "framework/ir/builder.h"
@@ -177,6 +178,10 @@ Status Session::SetBuffers() {
 Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
   ZG_RETURN_IF_ERROR(variables_.CheckUnchanged().WithContext("Eager::step"));
   ZG_ASSIGN_OR_RETURN(const optim::UpdateRule rule, optim::MakeUpdateRule(optimizer));
+  if (!(lr_factor >= 0.0 && std::isfinite(lr_factor))) {
+    return InvalidArgument(
+        "Eager::step: got a learning rate factor of {}, expected a finite number >= 0", lr_factor);
+  }
   context_.lr_factor = lr_factor;
   ZG_RETURN_IF_ERROR(kernels_.SetContext(context_));
   for (const ir::Node* variable : graph_.section(ir::SectionKind::kVariables)->nodes) {

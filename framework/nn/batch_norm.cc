@@ -26,6 +26,9 @@ Status BatchNorm::Check(Var x) const {
     return InvalidArgument("{}: got {} dims, expected {} to {}", who, num_dims, min_dims_,
                            max_dims_);
   }
+  if (!(options_.momentum >= 0.0 && options_.momentum <= 1.0)) {  // or NaN
+    return InvalidArgument("{}: got a momentum of {}, expected 0 to 1", who, options_.momentum);
+  }
   if (x.dim(1) != channels_) {
     return InvalidArgument("{}: got {} channels, which are dim 1, expected {}", who, x.dim(1),
                            channels_);

@@ -24,7 +24,8 @@ struct BatchNormOptions {
 
 class BatchNorm : public Module {
  public:
-  // Error: another number of channels, or fewer dims than `min_dims` or more than `max_dims`.
+  // Error: another number of channels, or fewer dims than `min_dims` or more than `max_dims`; a momentum
+  // outside of [0, 1].
   Var forward(Var x) override;
 
   Parameter weight;

@@ -93,7 +93,16 @@ void Graph::Run(const std::string& program, const std::function<Status()>& trace
     return;
   }
   running_ = program;
-  const Status status = trace();
+  Status status;
+  try {
+    status = trace();
+  } catch (...) {
+    running_.clear();
+    status_ = with_context(
+        FailedPrecondition("its function threw an exception, which left the program unfinished; "
+                           "make another graph"));
+    throw;
+  }
   running_.clear();
   if (status_.ok() && !status.ok()) status_ = with_context(status);
 }

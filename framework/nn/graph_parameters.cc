@@ -8,6 +8,15 @@
 #include "framework/optim/replace_rules.h"
 
 namespace zg {
+namespace {
+
+Status CheckAfterUpdates(int64_t after_updates) {
+  if (after_updates >= 0) return Status::Ok();
+  return InvalidArgument("after_updates: got {}, expected the number of updates so far, or 0",
+                         after_updates);
+}
+
+}  // namespace
 
 void Graph::Change(const std::string& what, const std::function<Status(Graph& graph)>& change) {
   Run(what, [&]() -> Status {
@@ -49,6 +58,7 @@ void Graph::freeze(const std::string& parameters) {
 
 void Graph::unfreeze(const std::string& parameters, int64_t after_updates) {
   Change(fmt::format("unfreeze '{}'", parameters), [&](Graph& graph) -> Status {
+    ZG_RETURN_IF_ERROR(CheckAfterUpdates(after_updates));
     ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, graph.ParametersNamed(parameters));
     for (ir::Node* parameter : named) {
       if (ir::IsTrainableParameter(*parameter->outputs[0])) continue;
@@ -61,6 +71,7 @@ void Graph::unfreeze(const std::string& parameters, int64_t after_updates) {
 
 void Graph::add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates) {
   Change(fmt::format("parameter group '{}'", group.name), [&](Graph& graph) -> Status {
+    ZG_RETURN_IF_ERROR(CheckAfterUpdates(after_updates));
     ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named,
                         graph.ParametersNamed(group.parameters));
     std::vector<optim::ParameterGroup> groups = graph.groups_;

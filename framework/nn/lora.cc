@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/nn/functions.h"
+#include "framework/nn/trace.h"
 
 namespace zg::nn {
 namespace {
@@ -21,6 +22,10 @@ LoraAdapter::LoraAdapter(const Linear& layer, const LoraOptions& options)
 Var LoraAdapter::Difference(Var x) const {
   const Var a = a_;  // C++ leaves the order of arguments open; that of the variables is ours
   const Var b = b_;
+  if (!std::isfinite(scale_)) {
+    return Trace::Of("LoRA").Fail(
+        InvalidArgument("LoRA: got an alpha / rank of {}, expected a finite number", scale_));
+  }
   return scale(linear(linear(x, a), b), scale_);
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 
+#include "framework/nn/list_index.h"
 #include "framework/nn/module.h"
 
 namespace zg::nn {
@@ -30,7 +31,8 @@ class ModuleList : public Module {
   }
 
   int64_t size() const { return static_cast<int64_t>(items_.size()); }
-  T& operator[](int64_t i) { return items_[static_cast<size_t>(i)]; }
+  // Ends the process with an error if there is no such module.
+  T& operator[](int64_t i) { return items_[CheckedIndex(*this, i, size())]; }
   auto begin() { return items_.begin(); }
   auto end() { return items_.end(); }
 

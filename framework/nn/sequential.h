@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/nn/list_index.h"
 #include "framework/nn/module.h"
 
 namespace zg::nn {
@@ -30,7 +31,8 @@ class Sequential : public Module {
   }
 
   int64_t size() const { return static_cast<int64_t>(items_.size()); }
-  Module& operator[](int64_t i) { return *items_[static_cast<size_t>(i)]; }
+  // Ends the process with an error if there is no such module.
+  Module& operator[](int64_t i) { return *items_[CheckedIndex(*this, i, size())]; }
 
   Var forward(Var x) override {
     for (const auto& item : items_) x = (*item)(x);

@@ -70,11 +70,29 @@ void weight_norm(const Module& layer, Parameter& weight, int64_t dim) {
   });
 }
 
+namespace {
+
+Status CheckOptions(const SpectralNormOptions& options) {
+  constexpr int64_t kMaxIterations = 1000;
+  if (options.iterations < 1 || options.iterations > kMaxIterations) {
+    return InvalidArgument("spectral_norm: got {} iterations, expected 1 to {}", options.iterations,
+                           kMaxIterations);
+  }
+  if (options.epsilon >= 0.0 && std::isfinite(options.epsilon)) return Status::Ok();
+  return InvalidArgument("spectral_norm: got an epsilon of {}, expected a finite number >= 0",
+                         options.epsilon);
+}
+
+}  // namespace
+
 void spectral_norm(const Module& layer, Parameter& weight, const SpectralNormOptions& options) {
   const int64_t rows = weight.shape().dim(0);
   const auto vectors =
       std::make_shared<const SingularVectors>(layer, rows, weight.shape().num_elements() / rows);
   weight.reads_as([vectors, options](Var own) {
+    if (const Status valid = CheckOptions(options); !valid.ok()) {
+      return Trace::Of("spectral_norm").Fail(valid);
+    }
     const Var matrix = flatten(own, 1);
     const Var constant = stop_gradient(matrix);
     const auto direction = [&](Var x) { return normalize(x, -1, options.epsilon); };

@@ -20,7 +20,8 @@ struct SpectralNormOptions {
 // weight / sigma, where sigma is an estimate of the largest singular value of the weight as a matrix of
 // dim 0 by the other dims (arXiv 1802.05957). The singular vectors are buffers, "weight_u" and "weight_v",
 // which each training step improves; they begin with random directions (PyTorch's after 15 iterations), so
-// that the estimate is too small in the first steps.
+// that the estimate is too small in the first steps. Error, where the weight is read: fewer than 1 or more
+// than 1000 iterations; an epsilon that is negative or not finite.
 void spectral_norm(const Module& layer, Parameter& weight, const SpectralNormOptions& options = {});
 
 // The same for a layer's member `weight`.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "framework/ops/quantised_blocks.h"
 
 namespace zg::optim {
@@ -80,6 +82,10 @@ struct RuleMaker {
                                       {"weight_decay", muon.weight_decay},
                                       {"steps", static_cast<double>(muon.steps), 100},
                                       {"epsilon", muon.epsilon}}));
+    if (!std::isfinite(muon.a) || !std::isfinite(muon.b) || !std::isfinite(muon.c)) {
+      return InvalidArgument("Muon: a, b and c are {}, {} and {}, expected finite numbers", muon.a,
+                             muon.b, muon.c);
+    }
     StatusOr<UpdateRule> rule = (*this)(muon.of_vectors);
     if (!rule.ok()) return rule.status().WithContext("Muon's of_vectors");
     rule->of_matrices.push_back(UpdateRule{"muon_update",

@@ -294,5 +294,14 @@ TEST(EagerDeathTest, ErrorsNameWhatIsWrong) {
               "relu was used outside the function given to Graph::train or Graph::eval");
 }
 
+TEST(EagerDeathTest, NumbersThatCannotBe) {
+  EagerOptions options;
+  options.threads = 0;
+  EXPECT_EXIT(Eager{options}, ::testing::ExitedWithCode(1),
+              "Eager: threads: got 0, expected 1 to 1024");
+  EXPECT_EXIT(Eager{}.step(optim::Sgd{}, std::nan("")), ::testing::ExitedWithCode(1),
+              "Eager::step: got a learning rate factor of nan, expected a finite number >= 0");
+}
+
 }  // namespace
 }  // namespace zg

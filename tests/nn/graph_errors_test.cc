@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -44,6 +45,11 @@ TEST(GraphErrorsTest, Loss) {
 TEST(GraphErrorsTest, Optimizer) {
   EXPECT_EQ(TrainError([](Inputs&, Var x) { return mse_loss(x, x); }, optim::Sgd{.lr = -1.0}),
             "graph test, train: Sgd: lr is -1, expected a finite number >= 0");
+  optim::Muon muon;
+  muon.a = std::nan("");
+  EXPECT_EQ(
+      TrainError([](Inputs&, Var x) { return mse_loss(x, x); }, muon),
+      "graph test, train: Muon: a, b and c are nan, -4.775 and 2.0315, expected finite numbers");
 }
 
 TEST(GraphErrorsTest, Inputs) {
@@ -193,6 +199,32 @@ TEST(GraphErrorsTest, OnlyTheFirstIsKept) {
   EXPECT_FALSE(called);
   EXPECT_EQ(graph.status().message(), first);
   EXPECT_EQ(graph.check().message(), first);
+}
+
+TEST(GraphErrorsTest, AnExceptionLeavesAProgramThatIsUnfinished) {
+  Graph graph("test");
+  EXPECT_THROW(graph.eval("run", [](Inputs&) -> Outputs { throw 1; }), int);
+  EXPECT_EQ(graph.check().message(),
+            "graph test, eval 'run': its function threw an exception, which left the program "
+            "unfinished; make another graph");
+  EXPECT_EQ(EvalError([](Inputs& in) { return in.f32("x", {2}); }), "");
+}
+
+std::string UnfreezeError(int64_t after_updates) {
+  Parameter scale(nullptr, "scale", {3}, Initializer::Ones());
+  Graph graph("test");
+  graph.train(optim::Sgd{}, [&](Inputs& in) { return mean(in.f32("x", {2, 3}) * scale); });
+  graph.freeze("scale");
+  graph.unfreeze("scale", after_updates);
+  return graph.status().message();
+}
+
+TEST(GraphErrorsTest, Updates) {
+  EXPECT_EQ(UnfreezeError(3), "");
+  EXPECT_EQ(
+      UnfreezeError(-1),
+      "graph test, unfreeze 'scale': after_updates: got -1, expected the number of updates so "
+      "far, or 0");
 }
 
 TEST(GraphErrorsTest, AGraphNeedsAProgram) {
