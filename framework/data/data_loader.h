@@ -15,10 +15,10 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
-#include "framework/base/check.h"
 #include "framework/base/status.h"
 #include "framework/data/prefetch_queue.h"
 #include "framework/data/sample_order.h"
@@ -43,10 +43,16 @@ class DataLoader {
         distance_(distance),
         fill_(std::move(fill)),
         depth_(depth) {
-    ZG_CHECK(first_micro_batch >= 0 && per_rank >= 1 && depth >= 1 && distance >= 1 &&
-                 first_micro_batch + (per_rank - 1) * distance < order_.options().micro_batches,
-             "{} micro-batches from {} on, each {} behind the one before, of {}", per_rank,
-             first_micro_batch, distance, order_.options().micro_batches);
+    if (first_micro_batch < 0 || per_rank < 1 || distance < 1 || !AreInStep()) {
+      status_ = InvalidArgument(
+          "data: got {} micro-batches from {} on, each {} behind the one before, expected some of the "
+          "{} of a step",
+          per_rank, first_micro_batch, distance, order_.options().micro_batches);
+    } else if (depth < 1) {
+      status_ = InvalidArgument("data: got a depth of {}, expected at least 1", depth);
+    } else if (!fill_) {
+      status_ = InvalidArgument("data: got an empty function that fills batches");
+    }
   }
 
   DataLoader(const DataLoader&) = delete;
@@ -54,12 +60,19 @@ class DataLoader {
   const SampleOrder& order() const { return order_; }
 
   // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It does not
-  // change until the next call.
+  // change until the next call. Errors: what was given to the constructor cannot be; another rank's
+  // micro-batch, or none of a step; that of Fill.
   StatusOr<const Batch*> load(int64_t step, int64_t micro_batch) {
-    const int64_t in_rank = (micro_batch - first_micro_batch_) / distance_;
-    ZG_CHECK(
-        step >= 0 && in_rank >= 0 && in_rank < per_rank_ && micro_batch == MicroBatchOf(in_rank),
-        "micro-batch {} is not this rank's", micro_batch);
+    ZG_RETURN_IF_ERROR(status_);
+    const int64_t in_rank =
+        micro_batch < first_micro_batch_ ? -1 : (micro_batch - first_micro_batch_) / distance_;
+    const bool is_own = in_rank >= 0 && in_rank < per_rank_ && micro_batch == MicroBatchOf(in_rank);
+    if (!is_own || step < 0 || step > std::numeric_limits<int64_t>::max() / per_rank_ - 1) {
+      return InvalidArgument(
+          "data: got micro-batch {} of step {}, expected one of this rank's {} from {} on, each {} "
+          "behind the one before",
+          micro_batch, step, per_rank_, first_micro_batch_, distance_);
+    }
     const int64_t index = step * per_rank_ + in_rank;
     if (queue_ == nullptr || index != next_index_) {
       queue_.reset();  // ends its thread before the next one begins
@@ -75,6 +88,12 @@ class DataLoader {
     return fill_(order_.at(index / per_rank_, MicroBatchOf(index % per_rank_)), to);
   }
 
+  // Whether its micro-batches are those of a step, computed without overflow.
+  bool AreInStep() const {
+    const int64_t last = order_.options().micro_batches - 1;
+    return first_micro_batch_ <= last && per_rank_ - 1 <= (last - first_micro_batch_) / distance_;
+  }
+
   int64_t MicroBatchOf(int64_t in_rank) const { return first_micro_batch_ + in_rank * distance_; }
 
   SampleOrder order_;
@@ -83,6 +102,7 @@ class DataLoader {
   int64_t distance_;
   Fill fill_;
   int depth_;
+  Status status_;           // of the constructor
   int64_t next_index_ = 0;  // among all micro-batches that this rank asks for
   std::unique_ptr<PrefetchQueue<Batch>> queue_;
 };

@@ -6,7 +6,7 @@ namespace zg {
 
 StatusOr<RecordFile> RecordFile::open(const std::string& path, uint64_t record_bytes,
                                       uint64_t header_bytes) {
-  ZG_CHECK(record_bytes > 0, "records of no bytes");
+  if (record_bytes == 0) return InvalidArgument("{}: got records of 0 bytes", path);
   ZG_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   if (file.size() <= header_bytes || (file.size() - header_bytes) % record_bytes != 0) {
     return DataLoss(

@@ -1,6 +1,7 @@
 #include "framework/data/sample_order.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/base/check.h"
 #include "framework/data/permutation.h"
@@ -69,6 +70,10 @@ StatusOr<int64_t> SampleOrder::step_at(DataPosition position) const {
     return InvalidArgument(
         "data: got sample {} of epoch {}, expected a multiple of the {} samples of a step, below {}",
         position.sample, position.epoch, samples_per_step(), steps_per_epoch_ * samples_per_step());
+  }
+  const int64_t max_epoch = (std::numeric_limits<int64_t>::max() - step) / steps_per_epoch_;
+  if (position.epoch > max_epoch) {
+    return InvalidArgument("data: got epoch {}, expected at most {}", position.epoch, max_epoch);
   }
   return position.epoch * steps_per_epoch_ + step;
 }

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "framework/data/record_file.h"
@@ -109,6 +111,34 @@ TEST(DataLoader, EndsWhileBatchesAreBeingMade) {
   }
 }
 
+TEST(DataLoader, RefusesMicroBatchesThatAreNotTheRanks) {
+  const SampleOrder order = Order(100, 1, 4);
+  const auto error = [&](int64_t first, int64_t per_rank, int depth, int64_t distance) {
+    DataLoader<Batch> loader(order, first, per_rank, Copy, depth, distance);
+    return loader.load(0, first).status().message();
+  };
+  EXPECT_EQ(error(2, 2, 1, 1), "");
+  EXPECT_EQ(error(1, 2, 1, 2), "");
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const std::vector<std::vector<int64_t>> wrong = {{3, 2, 1}, {4, 1, 1},    {-1, 1, 1},
+                                                   {0, 0, 1}, {0, 1, 0},    {0, kMax, 1},
+                                                   {1, 2, 3}, {0, 2, kMax}, {0, kMax, kMax}};
+  for (const std::vector<int64_t>& numbers : wrong) {
+    EXPECT_NE(error(numbers[0], numbers[1], 1, numbers[2]).find("some of the 4 of a step"),
+              std::string::npos);
+  }
+  EXPECT_EQ(error(0, 1, 0, 1), "data: got a depth of 0, expected at least 1");
+  DataLoader<Batch> loader(order, 2, 2, Copy);
+  for (const auto& [step, micro_batch] : std::vector<std::pair<int64_t, int64_t>>{
+           {-1, 2}, {kMax, 2}, {0, 1}, {0, 4}, {0, -kMax - 1}}) {
+    EXPECT_FALSE(loader.load(step, micro_batch).ok());
+  }
+  EXPECT_EQ(loader.load(0, 1).status().message(),
+            "data: got micro-batch 1 of step 0, expected one of this rank's 2 from 2 on, each 1 "
+            "behind the one before");
+  EXPECT_TRUE(loader.load(0, 3).ok());
+}
+
 TEST(RecordFile, HasSamplesBehindAHeader) {
   const std::string path = WriteTestFile("records", "HDabcdefghi");
   const StatusOr<RecordFile> file = RecordFile::open(path, 3, 2);
@@ -120,6 +150,7 @@ TEST(RecordFile, HasSamplesBehindAHeader) {
                 ": got 11 bytes, expected 2 of a header and one or more records of 4; the file is "
                 "truncated or has other records");
   EXPECT_FALSE(RecordFile::open(path, 3, 11).ok()) << "no record";
+  EXPECT_EQ(RecordFile::open(path, 0).status().message(), path + ": got records of 0 bytes");
   EXPECT_EQ(RecordFile::open("/no/such", 1).status().code(), StatusCode::kNotFound);
 }
 

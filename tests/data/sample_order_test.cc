@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -138,6 +139,7 @@ TEST(SampleOrder, APositionIsAStep) {
       "108");
   EXPECT_FALSE(order.step_at({1, 108}).ok());
   EXPECT_FALSE(order.step_at({-1, 0}).ok());
+  EXPECT_FALSE(order.step_at({std::numeric_limits<int64_t>::max(), 0}).ok());
 }
 
 TEST(SampleOrder, RejectsWhatMakesNoStep) {
