@@ -49,10 +49,11 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_choice(
       "preset", &flags->preset, {"mini", "gpt2"},
       "sizes of a known model: mini 6/6/384/256, gpt2 12/12/768/1024 (layers/heads/embd/context)");
-  parser->add_int("layers", &flags->layers, at_least(1), "transformer blocks");
-  parser->add_int("heads", &flags->heads, at_least(1), "attention heads; must divide --embd");
-  parser->add_int("embd", &flags->channels, at_least(1), "channels");
-  parser->add_int("context", &flags->context, at_least(1), "tokens that a prediction sees");
+  parser->add_int("layers", &flags->layers, between(1, 10000), "transformer blocks");
+  parser->add_int("heads", &flags->heads, between(1, 1 << 20),
+                  "attention heads; must divide --embd");
+  parser->add_int("embd", &flags->channels, between(1, 1 << 20), "channels");
+  parser->add_int("context", &flags->context, between(1, 1 << 24), "tokens that a prediction sees");
   parser->add_int(
       "short-context", &flags->short_context, at_least(0),
       "tokens that a prediction sees in the first --short-steps steps, to begin cheaply; "
@@ -65,7 +66,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
       "computes logits for a multiple of so many tokens, the last without probability: 64 "
       "is faster on GPUs");
   parser->add_double("dropout", &flags->dropout, between(0, 0.99), "dropout probability");
-  parser->add_int("lora", &flags->lora, at_least(0),
+  parser->add_int("lora", &flags->lora, between(0, 1 << 20),
                   "trains adapters of this rank on the linear layers, and nothing else; 0: none");
   models::AddTextFlags(parser, &flags->text);
   parser->section("Training");

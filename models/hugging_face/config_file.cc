@@ -15,14 +15,17 @@ const ConfigFile::Json* ConfigFile::Find(const std::string& key) const {
   return found == json_.end() || found->is_null() ? nullptr : &*found;
 }
 
-int64_t ConfigFile::Size(const std::string& key, std::optional<int64_t> by_default) {
+int64_t ConfigFile::Size(const std::string& key, std::optional<int64_t> by_default, int64_t most) {
   const Json* const got = Find(key);
   if (got == nullptr && by_default.has_value()) return *by_default;
-  if (got != nullptr && got->is_number_integer() && got->get<int64_t>() >= 1) {
-    return got->get<int64_t>();
+  const bool is_size = got != nullptr && got->is_number_integer() && got->get<int64_t>() >= 1;
+  if (is_size && got->get<int64_t>() <= most) return got->get<int64_t>();
+  if (is_size) {
+    AddProblem("{}: got {}, expected at most {}", key, got->dump(), most);
+  } else {
+    AddProblem("{}: got {}, expected a whole number of at least 1", key,
+               got == nullptr ? "nothing" : got->dump());
   }
-  AddProblem("{}: got {}, expected a whole number of at least 1", key,
-             got == nullptr ? "nothing" : got->dump());
   return 1;
 }
 

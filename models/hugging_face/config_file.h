@@ -26,8 +26,11 @@ class ConfigFile {
 
   static StatusOr<ConfigFile> Open(const std::string& directory);
 
-  // An integer of at least 1. Without `by_default` the file must have it.
-  int64_t Size(const std::string& key, std::optional<int64_t> by_default = std::nullopt);
+  // An integer from 1 to `most`. Without `by_default` the file must have it.
+  static constexpr int64_t kMostSize = 1 << 24;
+  static constexpr int64_t kMostLayers = 10000;
+  int64_t Size(const std::string& key, std::optional<int64_t> by_default = std::nullopt,
+               int64_t most = kMostSize);
   double Number(const std::string& key, double by_default);
   bool Flag(const std::string& key, bool by_default);
   // Reports a problem unless the key has this value; a missing key has the default of transformers.

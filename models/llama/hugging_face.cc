@@ -135,7 +135,7 @@ StatusOr<LlamaConfig> ReadLlamaConfig(const std::string& directory) {
   const Kin* const kin = FindKin(file);
   ZG_RETURN_IF_ERROR(file.status());
   LlamaConfig config;
-  config.layers = file.Size("num_hidden_layers");
+  config.layers = file.Size("num_hidden_layers", std::nullopt, ConfigFile::kMostLayers);
   config.heads = file.Size("num_attention_heads");
   config.key_heads = file.Size("num_key_value_heads", config.heads);
   config.channels = file.Size("hidden_size");

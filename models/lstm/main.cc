@@ -31,9 +31,10 @@ struct Flags {
 
 void AddFlags(FlagParser* parser, Flags* flags) {
   parser->section("Model");
-  parser->add_int("layers", &flags->config.layers, at_least(1), "layers of the LSTM");
-  parser->add_int("hidden", &flags->config.hidden, at_least(1), "channels of each layer");
-  parser->add_int("context", &flags->context, at_least(1), "tokens that gradients go back through");
+  parser->add_int("layers", &flags->config.layers, between(1, 10000), "layers of the LSTM");
+  parser->add_int("hidden", &flags->config.hidden, between(1, 1 << 20), "channels of each layer");
+  parser->add_int("context", &flags->context, between(1, 1 << 24),
+                  "tokens that gradients go back through");
   models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");

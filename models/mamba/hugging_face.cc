@@ -4,16 +4,25 @@
 
 namespace zg::models {
 
+constexpr int64_t kMostTaps = 1024;     // a few operations for each of them
+constexpr int64_t kMostStates = 65536;  // initial values are listed
+
 StatusOr<MambaConfig> ReadMambaConfig(const std::string& directory) {
   ZG_ASSIGN_OR_RETURN(ConfigFile file, ConfigFile::Open(directory));
   file.Expect("model_type", nullptr, "mamba");
   MambaConfig config;
-  config.layers = file.Size("num_hidden_layers", 32);
+  config.layers = file.Size("num_hidden_layers", 32, ConfigFile::kMostLayers);
   config.channels = file.Size("hidden_size", 768);
-  config.inner =
-      static_cast<int64_t>(file.Number("expand", 2.0) * static_cast<double>(config.channels));
-  config.states = file.Size("state_size", 16);
-  config.kernel = file.Size("conv_kernel", 4);
+  const double inner = file.Number("expand", 2.0) * static_cast<double>(config.channels);
+  if (inner >= 1.0 && inner <= static_cast<double>(ConfigFile::kMostSize)) {
+    config.inner = static_cast<int64_t>(inner);
+    file.Expect("intermediate_size", config.inner, config.inner);
+  } else {
+    file.AddProblem("expand: got {}, expected 1 to {} channels from the {} of hidden_size",
+                    file.Number("expand", 2.0), ConfigFile::kMostSize, config.channels);
+  }
+  config.states = file.Size("state_size", 16, kMostStates);
+  config.kernel = file.Size("conv_kernel", 4, kMostTaps);
   config.rank = (config.channels + 15) / 16;
   const ConfigFile::Json* const rank = file.Find("time_step_rank");
   if (rank != nullptr && *rank != "auto") config.rank = file.Size("time_step_rank");

@@ -38,7 +38,8 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "a Mamba of transformers: sizes of its config.json, weights of its "
                      "model.safetensors",
                      "DIR");
-  parser->add_int("context", &flags->context, at_least(1), "tokens of a sample in training");
+  parser->add_int("context", &flags->context, between(1, 1 << 24),
+                  "tokens of a sample in training");
   models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");

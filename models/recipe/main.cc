@@ -123,8 +123,8 @@ int Main(int argc, char** argv) {
   FlagParser parser(
       "Trains a stack of equal Linear layers on random data, as PyTorch's ZeRO recipe does.");
   parser.section("Model");
-  parser.add_int("layers", &flags.layers, at_least(1), "linear layers");
-  parser.add_int("width", &flags.width, at_least(1), "inputs and outputs of each");
+  parser.add_int("layers", &flags.layers, between(1, 10000), "linear layers");
+  parser.add_int("width", &flags.width, between(1, 1 << 20), "inputs and outputs of each");
   parser.add_double("lr", &flags.lr, at_least(0), "Adam's learning rate");
   parser.add_bool("compare", &flags.compare,
                   "train at stages 0, 1, 2 and 3 one after another and print one table");

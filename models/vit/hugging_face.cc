@@ -8,7 +8,7 @@ StatusOr<VitConfig> ReadVitConfig(const std::string& directory) {
   ZG_ASSIGN_OR_RETURN(ConfigFile file, ConfigFile::Open(directory));
   file.Expect("model_type", nullptr, "vit");
   VitConfig config;
-  config.layers = file.Size("num_hidden_layers", 12);
+  config.layers = file.Size("num_hidden_layers", 12, ConfigFile::kMostLayers);
   config.heads = file.Size("num_attention_heads", 12);
   config.channels = file.Size("hidden_size", 768);
   config.hidden = file.Size("intermediate_size", 3072);

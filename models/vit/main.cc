@@ -88,8 +88,8 @@ int Main(int argc, char** argv) {
   Flags flags;
   FlagParser parser("Trains a ViT on Fashion-MNIST.");
   parser.section("Model");
-  parser.add_int("layers", &flags.layers, at_least(1), "transformer blocks");
-  parser.add_int("embd", &flags.channels, at_least(4), "channels, a multiple of 4");
+  parser.add_int("layers", &flags.layers, between(1, 10000), "transformer blocks");
+  parser.add_int("embd", &flags.channels, between(4, 1 << 20), "channels, a multiple of 4");
   parser.add_double("dropout", &flags.dropout, between(0, 0.99), "dropout probability");
   parser.section("Data");
   parser.add_string("data", &flags.data, "directory of the four files of Fashion-MNIST", "DIR");

@@ -142,6 +142,10 @@ TEST(HuggingFaceConfig, RefusesWhatOurModelDoesNotDo) {
   EXPECT_EQ(with("rms_norm_eps", -1.0), "rms_norm_eps: got -1.0, expected a number of at least 0");
   EXPECT_EQ(with("num_hidden_layers", nullptr),
             "num_hidden_layers: got nothing, expected a whole number of at least 1");
+  EXPECT_EQ(with("num_hidden_layers", int64_t{1} << 31),
+            "num_hidden_layers: got 2147483648, expected at most 10000");
+  EXPECT_EQ(with("intermediate_size", int64_t{1} << 31),
+            "intermediate_size: got 2147483648, expected at most 16777216");
 }
 
 TEST(HuggingFaceConfig, RefusesWhatOurBertDoesNotDo) {
@@ -184,6 +188,11 @@ TEST(HuggingFaceConfig, OfMamba) {
   EXPECT_EQ(with("time_step_rank", 0),
             "time_step_rank: got 0, expected a whole number of at least 1");
   EXPECT_EQ(with("conv_kernel", 1), "conv_kernel: got 1, expected at least 2");
+  EXPECT_EQ(with("state_size", int64_t{1} << 31),
+            "state_size: got 2147483648, expected at most 65536");
+  EXPECT_EQ(with("expand", 1e300),
+            "expand: got 1e+300, expected 1 to 16777216 channels from the 24 of hidden_size");
+  EXPECT_EQ(with("intermediate_size", 47), "intermediate_size: got 47, expected 48");
   EXPECT_EQ(with("use_bias", true), "use_bias: got true, expected false");
   EXPECT_EQ(with("tie_word_embeddings", false), "tie_word_embeddings: got false, expected true");
   EXPECT_EQ(with("model_type", "mamba2"), "model_type: got \"mamba2\", expected \"mamba\"");
