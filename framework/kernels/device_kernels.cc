@@ -6,8 +6,16 @@
 #include "framework/kernels/cuda/cuda_kernels.h"
 
 namespace zg {
+namespace {
+
+constexpr int kMaxThreads = 1024;  // as of --threads
+
+}  // namespace
 
 StatusOr<const KernelRegistry*> DeviceKernels(const Device& device, const KernelOptions& options) {
+  if (options.threads < 1 || options.threads > kMaxThreads) {
+    return InvalidArgument("threads: got {}, expected 1 to {}", options.threads, kMaxThreads);
+  }
   if (device.is_host()) {
     if (!options.tf32) return &CpuKernels(options.threads);
     return InvalidArgument(

@@ -11,7 +11,8 @@
 namespace zg {
 
 // With `tf32`, linear layers in f32 on a GPU may round operands (CudaKernels); `threads` are those
-// of CpuKernels. Errors: `tf32` for the host, several threads for a GPU.
+// of CpuKernels. Errors: `tf32` for the host, several threads for a GPU; fewer than 1 or more
+// than 1024 threads.
 StatusOr<const KernelRegistry*> DeviceKernels(const Device& device, const KernelOptions& options);
 
 // Describes the arithmetic of a model in `dtype`: equal descriptions mean equal bits. "x86-64" for

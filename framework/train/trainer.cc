@@ -21,6 +21,18 @@
 namespace zg {
 namespace {
 
+constexpr int64_t kMaxTraceSteps = 1000;  // as of --trace-steps: all their events are kept
+
+Status CheckOptions(const TrainerOptions& options) {
+  if (options.trace_steps < 0 || options.trace_steps > kMaxTraceSteps) {
+    return InvalidArgument("trace_steps: got {}, expected 0 to {}", options.trace_steps,
+                           kMaxTraceSteps);
+  }
+  if (options.gradient_histograms_every >= 0) return Status::Ok();
+  return InvalidArgument("gradient_histograms_every: got {}, expected a number of steps, or 0",
+                         options.gradient_histograms_every);
+}
+
 void LogPlan(const std::string& graph, const MemoryPlan& plan) {
   if (!spdlog::should_log(spdlog::level::debug)) return;
   spdlog::debug("plan of {}: an arena of {} for {}, at most {}", graph,
@@ -66,6 +78,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const Program& program) const {
 StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options) {
   const Stopwatch stopwatch;
+  ZG_RETURN_IF_ERROR(CheckOptions(options));
   const Communicator::Call call(communicator);
   ZG_RETURN_IF_ERROR(call.status());
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(program)));
@@ -127,6 +140,7 @@ Status Trainer::MakeExecutors() {
     ZG_RETURN_IF_ERROR(options_.measured_gemms->CheckComplete());
   }
   stepping_ = stepped_ = executor_.get();
+  has_stepped_ = false;
   if (variant_.is_only()) variant_ = program_.variant;
   ZG_RETURN_IF_ERROR(SetVariant("", variant_));
   has_grad_norm_ = executor_->HasOutput("grad_norm");
@@ -147,11 +161,22 @@ std::vector<const Executor*> Trainer::executors() const {
   return all;
 }
 
+Status Trainer::CheckBetweenSteps(std::string_view function) const {
+  if (!is_in_step_) return Status::Ok();
+  return FailedPrecondition("{}: got a call within step {}; call it between steps", function,
+                            step_);
+}
+
+Status Trainer::CheckHasStepped(std::string_view result) const {
+  ZG_RETURN_IF_ERROR(stepped_->Output(result).status());
+  if (has_stepped_) return Status::Ok();
+  return FailedPrecondition(
+      "graph {}: the result \"{}\" of training is not there: no step has run yet; take one first",
+      program_.graph.name(), result);
+}
+
 Status Trainer::SetVariant(const char* function, const Variant& variant) {
-  if (is_in_step_) {
-    return FailedPrecondition("{}: got {} within step {}; call it between steps", function,
-                              variant.ToString(), step_);
-  }
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps(function));
   Executor* found = program_.variant == variant ? executor_.get() : nullptr;
   std::vector<std::string> known = {program_.variant.ToString()};
   for (size_t i = 0; i < others_.size(); ++i) {
@@ -198,6 +223,7 @@ Status Trainer::CheckFirstValues() {
 
 Status Trainer::load_parameters(const std::string& path, const std::string& may_lack,
                                 const std::string& may_skip, const NameInFile& name_in_file) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("load_parameters"));
   ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, OptionalScopePatterns(may_lack));
   ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> skipped, OptionalScopePatterns(may_skip));
   ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, lacking, skipped, name_in_file));
@@ -213,6 +239,7 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 
 StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)>& feed,
                                  const std::string& names, const std::vector<bool>& is_named) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps(names.empty() ? "step" : "step_groups"));
   if (!(lr_factor_ >= 0.0 && std::isfinite(lr_factor_))) {
     return InvalidArgument(
         "step {}: got a learning rate factor of {}, expected a finite number >= 0", step_ + 1,
@@ -233,6 +260,7 @@ StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)
     skipped_ = skipped_before;
     return status;
   }
+  has_stepped_ = true;
   // If the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
@@ -254,21 +282,30 @@ int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_
 
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
+Status Trainer::CheckFeeds() const {
+  if (is_in_step_) return Status::Ok();
+  return FailedPrecondition(
+      "feed: no step is being taken; call it from the function given to step");
+}
+
 Status Trainer::FeedOne(const NamedData& item, bool is_copied) {
   return stepping_->SetInput("", item.name, item.dtype, item.data, item.bytes, is_copied);
 }
 
 Status Trainer::feed(std::initializer_list<NamedData> data) {
+  ZG_RETURN_IF_ERROR(CheckFeeds());
   for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item, /*is_copied=*/true));
   return Status::Ok();
 }
 
 Status Trainer::feed(const std::vector<NamedData>& data) {
+  ZG_RETURN_IF_ERROR(CheckFeeds());
   for (const NamedData& item : data) ZG_RETURN_IF_ERROR(FeedOne(item, /*is_copied=*/true));
   return Status::Ok();
 }
 
 Status Trainer::eval(std::string_view name, const std::vector<NamedData>& data) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("eval"));  // it would overwrite sums of gradients
   for (const NamedData& item : data) {
     const Status set = executor_->SetInput(name, item.name, item.dtype, item.data, item.bytes);
     if (set.ok()) continue;
@@ -279,10 +316,12 @@ Status Trainer::eval(std::string_view name, const std::vector<NamedData>& data) 
 }
 
 StatusOr<std::vector<float>> Trainer::local_step_result(std::string_view result) const {
+  ZG_RETURN_IF_ERROR(CheckHasStepped(result));
   return ReadLocalStepResult(*stepped_, result);
 }
 
 StatusOr<std::vector<float>> Trainer::step_result(std::string_view result, int to) const {
+  ZG_RETURN_IF_ERROR(CheckHasStepped(result));
   return GatherStepResult(*stepped_, result, to);
 }
 

@@ -7,7 +7,8 @@
 //     return trainer->feed({{"x", x}, {"y", y}});
 //   }));
 //
-// Every rank must make the same calls, in the same order.
+// Every rank must make the same calls, in the same order. From within `feed`, what changes the trainer,
+// saves it, or takes a step or an eval is an error, after which nothing has changed.
 #pragma once
 
 #include <cstdint>
@@ -140,7 +141,7 @@ class Trainer {
   StatusOr<float> step_groups(const std::vector<std::string>& groups,
                               const std::vector<NamedData>& data);
   // Sets inputs of the training program for one micro-batch, from within `feed`: all of its inputs,
-  // each time. The data is copied.
+  // each time. The data is copied. Error: no step is being taken.
   Status feed(std::initializer_list<NamedData> data);  // allocates nothing after the first step
   Status feed(const std::vector<NamedData>& data);
   // The size of the inputs of the next steps, out of those that Graph::train was given; at first it is
@@ -154,7 +155,8 @@ class Trainer {
   const std::string& phase() const { return variant_.phase; }  // "": the graph has none
 
   // This rank's part of a result that the last step returned beside the loss: the values of its
-  // micro-batches, one after the other; for a scalar, the mean over the step.
+  // micro-batches, one after the other; for a scalar, the mean over the step. Errors: no such result; no
+  // step has been taken since the program was compiled.
   StatusOr<std::vector<float>> local_step_result(std::string_view result) const;
   // The result of all micro-batches of the last step, in their order, on rank `to`. The other ranks
   // get an empty vector, or also the result if every rank holds it whole, such as a scalar. Every
@@ -311,9 +313,12 @@ class Trainer {
   void ForgetExecutors();
   ExecutorOptions ExecutorOptionsFor(const Program& program) const;
   Status CheckMeasuresOneVariant() const;
+  Status CheckBetweenSteps(std::string_view function) const;
+  Status CheckHasStepped(std::string_view result) const;
   Status SetVariant(const char* function, const Variant& variant);
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
+  Status CheckFeeds() const;
   Status FeedOne(const NamedData& item, bool is_copied);
   Status FeedAll(const std::vector<NamedData>& data);
   // Updates the groups that are named, whose names a message may say.
@@ -359,6 +364,7 @@ class Trainer {
   Executor* stepped_ = nullptr;                    // took the last one
   Variant variant_;                                // of the next step
   bool is_in_step_ = false;
+  bool has_stepped_ = false;              // with these executors
   SaveMemory save_memory_;                // for the copy of the save in progress
   std::unique_ptr<CheckpointSave> save_;  // the save in progress
   struct EndedSave {

@@ -65,16 +65,19 @@ std::optional<std::vector<LoggedChange>> ParseChanges(std::string_view text) {
 }  // namespace
 
 Status Trainer::freeze(const std::string& parameters) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("freeze"));
   return Change("freeze", parameters, [&](Graph& graph, int64_t) { graph.freeze(parameters); });
 }
 
 Status Trainer::unfreeze(const std::string& parameters) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("unfreeze"));
   return Change("unfreeze", parameters, [&](Graph& graph, int64_t after_updates) {
     graph.unfreeze(parameters, after_updates);
   });
 }
 
 Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("add_parameter_group"));
   return Change(kGroupVerb + group.name, group.parameters,
                 [&](Graph& graph, int64_t after_updates) {
                   graph.add_parameter_group(group, after_updates);
@@ -121,6 +124,7 @@ Status Trainer::CheckSameChange(const std::string& change, int64_t* num_updates)
 }
 
 Status Trainer::set_optimizer(const optim::Optimizer& optimizer, const std::string& group) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("set_optimizer"));
   std::unique_ptr<Graph> changed;
   std::string change = "set_optimizer";
   if (graph_ != nullptr) {

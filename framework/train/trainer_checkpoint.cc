@@ -73,6 +73,10 @@ int64_t Trainer::num_updates() const {
 }
 
 Status Trainer::prepare_saving(const std::string& directory) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("prepare_saving"));
+  if (directory.empty()) {
+    return InvalidArgument("saving: got the directory \"\", expected the path of one");
+  }
   if (save_directory_ == directory) return Status::Ok();
   ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the previous directory
   Communicator& communicator = executor_->communicator();
@@ -107,6 +111,7 @@ std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
 }
 
 Status Trainer::save(const std::string& directory, const SaveOptions& options) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("save"));
   Status status = CheckNoneIsUnderWay();
   if (status.ok()) status = prepare_saving(directory);
   if (status.ok()) status = MakeSave(options)->Run();
@@ -114,6 +119,7 @@ Status Trainer::save(const std::string& directory, const SaveOptions& options) {
 }
 
 Status Trainer::reserve_for_saving() {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("reserve_for_saving"));
   if (save_memory_.data != nullptr) return Status::Ok();
   Communicator& communicator = executor_->communicator();
   ZG_ASSIGN_OR_RETURN(
@@ -137,6 +143,7 @@ void Trainer::AwaitSave() {
 }
 
 Status Trainer::start_saving(const std::string& directory, const SaveOptions& options) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("start_saving"));
   Status status = CheckNoneIsUnderWay();
   if (status.ok()) status = prepare_saving(directory);
   if (status.ok()) status = reserve_for_saving();
@@ -149,6 +156,7 @@ Status Trainer::start_saving(const std::string& directory, const SaveOptions& op
 }
 
 StatusOr<bool> Trainer::continue_saving() {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("continue_saving"));
   if (save_ == nullptr) {
     ZG_RETURN_IF_ERROR(finish_saving());
     return true;
@@ -161,6 +169,7 @@ StatusOr<bool> Trainer::continue_saving() {
 }
 
 Status Trainer::finish_saving() {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("finish_saving"));
   AwaitSave();
   const std::optional<EndedSave> ended = std::exchange(ended_save_, std::nullopt);
   return ended ? NotSaved(save_directory_, ended->step, ended->status) : Status::Ok();
@@ -173,6 +182,7 @@ std::optional<int64_t> Trainer::saving_step() const {
 }
 
 Status Trainer::resume(const std::string& path, const std::vector<optim::ParameterGroup>& groups) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("resume"));
   Communicator& communicator = executor_->communicator();
   const auto agree = [&](const Status& mine) {
     return ExchangeStatus(communicator, "resume", mine);

@@ -27,6 +27,32 @@ std::string StepsText(const OptimizerState& state) {
   return text;
 }
 
+OptimizerState ParseSteps(const std::string& steps_text) {
+  OptimizerState state;
+  std::istringstream text(steps_text);
+  text >> state.step;
+  int64_t count = 0;
+  for (std::string group; text >> count && text.get() == ' ' && std::getline(text, group);) {
+    state.skipped_steps[group] = count;
+  }
+  return state;
+}
+
+// Further steps can be counted from its steps.
+Status CheckSteps(const OptimizerState& state) {
+  constexpr int64_t kMaxStep = int64_t{1} << 53;
+  if (state.step < 0 || state.step > kMaxStep) {
+    return InvalidArgument("optimizer state: got step {}, expected 0 to {}", state.step, kMaxStep);
+  }
+  for (const auto& [group, count] : state.skipped_steps) {
+    if (count >= 0 && count <= state.step) continue;
+    return InvalidArgument(
+        "optimizer state: got {} steps that skipped the group '{}', expected 0 to its {} steps",
+        count, group, state.step);
+  }
+  return Status::Ok();
+}
+
 // The update rule of a parameter that has weights for evaluation; null: it has none.
 const optim::UpdateRule* AveragingRuleOf(const optim::UpdateRules& rules, const std::string& name,
                                          const Shape& shape) {
@@ -98,6 +124,7 @@ StatusOr<TensorDigest> Trainer::digest_optimizer_state() {
 
 Status Trainer::save_parameters(const std::string& path, const NameInFile& name_in_file,
                                 Weights weights) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("save_parameters"));
   ZG_ASSIGN_OR_RETURN(const NamedValues values, weights == Weights::kAveraged
                                                     ? averaged_parameters()
                                                     : consolidate_parameters());
@@ -106,6 +133,10 @@ Status Trainer::save_parameters(const std::string& path, const NameInFile& name_
     std::map<std::string, std::string> parameters;  // by name in the file
     for (const auto& [parameter, tensor] : values) {
       const std::string name = name_in_file ? name_in_file(parameter) : parameter;
+      if (name.empty()) {
+        return InvalidArgument("{}: name_in_file names '{}' \"\", expected a name", path,
+                               parameter);
+      }
       const auto [other, is_new] = parameters.emplace(name, parameter);
       if (!is_new) {
         return InvalidArgument("{}: both '{}' and '{}' would be '{}'", path, other->second,
@@ -126,6 +157,7 @@ StatusOr<NamedValues> Trainer::consolidate_parameters(int to) {
 
 Status Trainer::scatter_parameters(const NamedValues& whole, int from,
                                    const std::string& may_lack) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("scatter_parameters"));
   ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> lacking, OptionalScopePatterns(may_lack));
   return ScatterTensors(*executor_, TensorRole::kParameter, whole, from, lacking)
       .WithContext("parameters");
@@ -141,19 +173,18 @@ StatusOr<OptimizerState> Trainer::consolidate_optimizer_state(int to) {
 }
 
 Status Trainer::scatter_optimizer_state(const OptimizerState& whole, int from) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("scatter_optimizer_state"));
+  Communicator& communicator = executor_->communicator();
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> steps,
+                      communicator.Exchange("step of the optimizer state", StepsText(whole)));
+  // ScatterTensors refuses another rank.
+  const bool is_rank = from >= 0 && from < communicator.size();
+  const OptimizerState given = is_rank ? ParseSteps(steps[from]) : OptimizerState();
+  ZG_RETURN_IF_ERROR(CheckSteps(given));
   ZG_RETURN_IF_ERROR(ScatterTensors(*executor_, TensorRole::kOptimizerState, whole.tensors, from)
                          .WithContext("optimizer state"));
-  ZG_ASSIGN_OR_RETURN(
-      const std::vector<std::string> steps,
-      executor_->communicator().Exchange("step of the optimizer state", StepsText(whole)));
-  std::istringstream text(steps[from]);
-  text >> step_;
-  std::map<std::string, int64_t> skipped;
-  int64_t count = 0;
-  for (std::string group; text >> count && text.get() == ' ' && std::getline(text, group);) {
-    skipped[group] = count;
-  }
-  return set_skipped_steps(skipped);
+  step_ = given.step;
+  return set_skipped_steps(given.skipped_steps);
 }
 
 StatusOr<OptimizerState> Trainer::local_optimizer_state() const {
@@ -162,6 +193,7 @@ StatusOr<OptimizerState> Trainer::local_optimizer_state() const {
 }
 
 Status Trainer::load_optimizer_state(const OptimizerState& state) {
+  ZG_RETURN_IF_ERROR(CheckBetweenSteps("load_optimizer_state"));
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> steps,
                       executor_->communicator().Exchange("step of the optimizer state",
                                                          std::to_string(state.step)));
@@ -172,6 +204,8 @@ Status Trainer::load_optimizer_state(const OptimizerState& state) {
         "one step's",
         rank, steps[rank], steps[0]);
   }
+  ZG_RETURN_IF_ERROR(
+      ExchangeStatus(executor_->communicator(), "load optimizer state", CheckSteps(state)));
   ZG_RETURN_IF_ERROR(SetLocalTensors(*executor_, TensorRole::kOptimizerState, state.tensors)
                          .WithContext("optimizer state"));
   step_ = state.step;
