@@ -212,20 +212,21 @@ FamilyCases LinearAlgebraCases() {
       {"cholesky", {wide}, {}, "cholesky: a is not square matrices: a f32[3,4]"},
       {"solve_triangular", {matrix, matrix}, {}, "solve_triangular: attribute 'upper' is missing"},
   };
-  for (const bool is_bench : {false, true}) {
-    const Shape a = is_bench ? Shape{64, 64, 64} : Shape{3, 70, 70};
-    const Shape b = is_bench ? Shape{64, 64, 16} : Shape{3, 70, 300};
-    std::vector<OpCase>& cases = is_bench ? family.bench : family.large;
-    cases.push_back(Sized("solve", "a batch", {F32(a), F32(b)}));
-    cases.push_back(Sized("inverse", "a batch", {F32(a)}));
-    cases.push_back(Sized("slogdet", "a batch", {F32(a)}));
-    cases.push_back(Sized("cholesky", "a batch", {F32(a)}));
-    cases.push_back(Sized("solve_triangular", "a batch", {F32(a), F32(b)}, {{"upper", false}}));
-    for (size_t i = cases.size() - 5; i < cases.size(); ++i) {
-      cases[i].is_f32_only = true;
-      cases[i].prepare = MakeDefinite;
+  const auto add = [](const std::string& label, const Shape& a, const Shape& b,
+                      std::vector<OpCase>* cases) {
+    cases->push_back(Sized("solve", label, {F32(a), F32(b)}));
+    cases->push_back(Sized("inverse", label, {F32(a)}));
+    cases->push_back(Sized("slogdet", label, {F32(a)}));
+    cases->push_back(Sized("cholesky", label, {F32(a)}));
+    cases->push_back(Sized("solve_triangular", label, {F32(a), F32(b)}, {{"upper", false}}));
+    for (size_t i = cases->size() - 5; i < cases->size(); ++i) {
+      (*cases)[i].is_f32_only = true;
+      (*cases)[i].prepare = MakeDefinite;
     }
-  }
+  };
+  add("a batch", {3, 70, 70}, {3, 70, 300}, &family.large);
+  add("a batch", {64, 64, 64}, {64, 64, 16}, &family.bench);
+  add("one matrix", {512, 512}, {512, 16}, &family.bench);
   family.exact_on_gpu = {"solve", "inverse", "slogdet", "cholesky", "solve_triangular"};
   return family;
 }

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/row_products.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/elementwise_math.h"
 #include "framework/kernels/matrix_batch.h"
@@ -32,31 +34,91 @@ struct Eliminated {
   float sign;  // of the exchanges of rows
 };
 
+// The first of the largest elements of a column, from `begin` on.
+ZG_INLINE int64_t FindPivot(const float* column, int64_t begin, int64_t end) {
+  constexpr int64_t kLanes = 16;
+  float largest[kLanes];
+  for (float& lane : largest) lane = elementwise::Abs(column[begin]);
+  int64_t r = begin;
+  for (; r + kLanes <= end; r += kLanes) {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const float magnitude = elementwise::Abs(column[r + i]);
+      largest[i] = magnitude > largest[i] ? magnitude : largest[i];
+    }
+  }
+  for (; r < end; ++r) largest[0] = std::max(largest[0], elementwise::Abs(column[r]));
+  const float most = *std::max_element(largest, largest + kLanes);
+  for (r = begin; r < end; ++r) {
+    if (elementwise::Abs(column[r]) == most) return r;
+  }
+  return begin;  // NaN
+}
+
+// Some columns of a, from their first row on, one after the other.
+struct Panel {
+  float* data;
+  int64_t rows;
+  int64_t columns;
+
+  ZG_INLINE float* Column(int64_t c) const { return data + c * rows; }
+  ZG_INLINE void Load(const Rows& a) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) Column(c)[r] = a.Row(r)[c];
+    }
+  }
+  ZG_INLINE void Store(const Rows& a) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) a.Row(r)[c] = Column(c)[r];
+    }
+  }
+  ZG_INLINE void SwapRows(int64_t r, int64_t other) const {
+    for (int64_t c = 0; c < columns; ++c) std::swap(Column(c)[r], Column(c)[other]);
+  }
+  // Below its diagonal element column c becomes factors, and later columns lose so many of its row.
+  ZG_INLINE void Eliminate(int64_t c) const {
+    float* const factors = Column(c);
+    const float pivot = factors[c];
+    ZG_INDEPENDENT
+    for (int64_t r = c + 1; r < rows; ++r) factors[r] /= pivot;
+    for (int64_t other = c + 1; other < columns; ++other) {
+      SubtractMultiple(factors + c + 1, Column(other)[c], rows - c - 1, Column(other) + c + 1);
+    }
+  }
+};
+
 // Makes a (n, n) upper triangular, with the largest element of each column as its pivot, and does the
-// same with the rows of x (n, k).
-ZG_INLINE Eliminated Eliminate(int64_t n, int64_t k, float* a, float* x) {
+// same with the rows of x (n, k). Below the diagonal a keeps the factors. Some columns are eliminated
+// at once: first among themselves, in `scratch`, then all of their rows from what is right of them, and
+// from x.
+ZG_INLINE Eliminated Eliminate(int64_t n, int64_t k, const Rows& a, const Rows& x, float* scratch) {
   float sign = 1.0f;
-  for (int64_t c = 0; c < n; ++c) {
-    int64_t pivot = c;
-    float largest = elementwise::Abs(a[c * n + c]);
-    for (int64_t r = c + 1; r < n; ++r) {
-      const float magnitude = elementwise::Abs(a[r * n + c]);
-      if (magnitude > largest) {
-        largest = magnitude;
-        pivot = r;
+  for (int64_t begin = 0; begin < n; begin += kRowsAtOnce) {
+    const int64_t width = std::min(kRowsAtOnce, n - begin), end = begin + width;
+    const Rows own = {a.Row(begin) + begin, a.stride};
+    const Panel panel = {scratch, n - begin, width};
+    panel.Load(own);
+    for (int64_t c = 0; c < width; ++c) {
+      const int64_t pivot = FindPivot(panel.Column(c), c, panel.rows);
+      if (panel.Column(c)[pivot] == 0.0f) return {true, 0.0f};
+      if (pivot != c) {
+        panel.SwapRows(pivot, c);
+        Swap(a.Row(begin + pivot) + end, a.Row(begin + c) + end, n - end);
+        Swap(x.Row(begin + pivot), x.Row(begin + c), k);
+        sign = -sign;
       }
+      panel.Eliminate(c);
     }
-    if (largest == 0.0f) return {true, 0.0f};
-    if (pivot != c) {
-      Swap(a + pivot * n + c, a + c * n + c, n - c);
-      Swap(x + pivot * k, x + c * k, k);
-      sign = -sign;
+    panel.Store(own);
+    const Rows right = {own.data + width, a.stride};
+    const RowFactors factors = {own.data, a.stride, 1};
+    for (int64_t i = 1; i < width; ++i) {
+      SubtractProducts(right, i, factors.From(i, 0), n - end, right.From(i), 1);
+      SubtractProducts(x.From(begin), i, factors.From(i, 0), k, x.From(begin + i), 1);
     }
-    for (int64_t r = c + 1; r < n; ++r) {
-      const float factor = a[r * n + c] / a[c * n + c];
-      SubtractMultiple(a + c * n + c + 1, factor, n - c - 1, a + r * n + c + 1);
-      SubtractMultiple(x + c * k, factor, k, x + r * k);
-    }
+    const RowFactors below = factors.From(width, 0);
+    SubtractProducts(right, width, below, n - end, right.From(width), n - end);
+    SubtractProducts(x.From(begin), width, below, k, x.From(end), n - end);
   }
   return {false, sign};
 }
@@ -70,25 +132,34 @@ struct Triangular {
   bool has_diagonal;  // else it is ones
 
   ZG_INLINE void Solve(int64_t k, float* x) const {
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t r = from_end ? n - 1 - i : i;
-      float* const own = x + r * k;
-      for (int64_t j = 0; j < i; ++j) {
-        const int64_t c = from_end ? n - 1 - j : j;
-        SubtractMultiple(x + c * k, a[r * row + c * column], k, own);
+    const int64_t last = n - 1;
+    const RowFactors factors = from_end ? RowFactors{a + last * (row + column), -row, -column}
+                                        : RowFactors{a, row, column};
+    const Rows rows = from_end ? Rows{x + last * k, -k} : Rows{x, k};
+    for (int64_t begin = 0; begin < n; begin += kRowsAtOnce) {
+      const int64_t end = std::min(begin + kRowsAtOnce, n);
+      for (int64_t r = begin; r < end; ++r) {
+        float* const own = rows.Row(r);
+        SubtractProducts(rows.From(begin), r - begin, factors.From(r, begin), k, rows.From(r), 1);
+        if (!has_diagonal) continue;
+        const float diagonal = factors.At(r, r);
+        ZG_INDEPENDENT
+        for (int64_t i = 0; i < k; ++i) own[i] /= diagonal;
       }
-      if (!has_diagonal) continue;
-      const float diagonal = a[r * (row + column)];
-      ZG_INDEPENDENT
-      for (int64_t i_column = 0; i_column < k; ++i_column) own[i_column] /= diagonal;
+      SubtractProducts(rows.From(begin), end - begin, factors.From(end, begin), k, rows.From(end),
+                       n - end);
     }
   }
 };
 
-// a' (n, n).
+// a' (n, n), in blocks that stay in the nearest cache.
 ZG_INLINE void CopyTransposed(const float* a, int64_t n, float* to) {
-  for (int64_t r = 0; r < n; ++r) {
-    for (int64_t c = 0; c < n; ++c) to[c * n + r] = a[r * n + c];
+  constexpr int64_t kBlock = 16;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t end = std::min(first + kBlock, n);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t c = first; c < end; ++c) to[c * n + r] = a[r * n + c];
+    }
   }
 }
 
@@ -100,7 +171,7 @@ bool SolveOne(const float* a, bool transposed, int64_t n, int64_t k, float* scra
     } else {
       std::copy_n(a, n * n, scratch);
     }
-    if (Eliminate(n, k, scratch, x).is_singular) return false;
+    if (Eliminate(n, k, {scratch, n}, {x, k}, scratch + n * n).is_singular) return false;
     Triangular{scratch, n, n, 1, true, true}.Solve(k, x);
     return true;
   });
@@ -142,7 +213,10 @@ class OfMatrices : public Kernel {
 
  private:
   int64_t Cost() const { return batch_.n * batch_.n * batch_.n / 2; }
-  int64_t BytesOfThread() const { return batch_.elements() * static_cast<int64_t>(sizeof(float)); }
+  // A matrix, and some of its columns.
+  int64_t BytesOfThread() const {
+    return (batch_.n + kRowsAtOnce) * batch_.n * static_cast<int64_t>(sizeof(float));
+  }
 
   const MatrixBatch batch_;
   const int threads_;
@@ -199,8 +273,9 @@ class Slogdet : public OfMatrices {
     return ForMatrices(arguments, "slogdet", kSingular, [&](int64_t matrix, float* scratch) {
       std::copy_n(arguments.input<float>(0) + matrix * batch().elements(), batch().elements(),
                   scratch);
-      const Eliminated found =
-          Multiversion([=]() ZG_VERSION { return Eliminate(n, 0, scratch, scratch); });
+      const Eliminated found = Multiversion([=]() ZG_VERSION {
+        return Eliminate(n, 0, {scratch, n}, {scratch, 0}, scratch + n * n);
+      });
       float sign = found.sign;
       float sum = found.is_singular ? -__builtin_inff() : 0.0f;
       for (int64_t i = 0; i < n && !found.is_singular; ++i) {
@@ -225,25 +300,39 @@ class Cholesky : public OfMatrices {
       CopyTransposed(arguments.input<float>(0) + matrix * batch().elements(), n, scratch);
       if (!Factor(n, scratch)) return false;
       float* const l = arguments.output<float>(0) + matrix * batch().elements();
-      for (int64_t r = 0; r < n; ++r) {
-        for (int64_t c = 0; c < n; ++c) l[r * n + c] = c <= r ? scratch[c * n + r] : 0.0f;
-      }
+      CopyTransposed(scratch, n, l);
+      for (int64_t r = 0; r < n; ++r) std::fill(l + r * n + r + 1, l + (r + 1) * n, 0.0f);
       return true;
     });
   }
 
  private:
-  // The upper triangle of u: u' u, from the first row on.
-  static bool Factor(int64_t n, float* u) {
+  // Rows r, r + 1, ... of u, from column r on, lose what `num_from` finished rows from `begin` on have
+  // in common with them.
+  ZG_INLINE static void Subtract(const Rows& u, int64_t n, int64_t begin, int64_t num_from,
+                                 int64_t r, int64_t num_to) {
+    float* const finished = u.Row(begin) + r;
+    SubtractProducts({finished, n}, num_from, {finished, 1, n}, n - r, {u.Row(r) + r, n}, num_to);
+  }
+
+  // The upper triangle of u: u' u, from the first row on. What is below it is undefined.
+  static bool Factor(int64_t n, float* data) {
     return Multiversion([=]() ZG_VERSION {
-      for (int64_t c = 0; c < n; ++c) {
-        float* const row = u + c * n;
-        if (!(row[c] > 0.0f)) return false;
-        const float pivot = elementwise::Sqrt(row[c]);
-        row[c] = pivot;
-        ZG_INDEPENDENT
-        for (int64_t j = c + 1; j < n; ++j) row[j] /= pivot;
-        for (int64_t r = c + 1; r < n; ++r) SubtractMultiple(row + r, row[r], n - r, u + r * n + r);
+      const Rows u = {data, n};
+      for (int64_t begin = 0; begin < n; begin += kRowsAtOnce) {
+        const int64_t end = std::min(begin + kRowsAtOnce, n);
+        for (int64_t c = begin; c < end; ++c) {
+          Subtract(u, n, begin, c - begin, c, 1);
+          float* const row = u.Row(c);
+          if (!(row[c] > 0.0f)) return false;
+          const float pivot = elementwise::Sqrt(row[c]);
+          row[c] = pivot;
+          ZG_INDEPENDENT
+          for (int64_t j = c + 1; j < n; ++j) row[j] /= pivot;
+        }
+        for (int64_t r = end; r < n; r += kRowsAtOnce) {
+          Subtract(u, n, begin, end - begin, r, std::min(kRowsAtOnce, n - r));
+        }
       }
       return true;
     });
