@@ -8,7 +8,7 @@
 namespace zg {
 namespace {
 
-constexpr int kMaxThreads = 1024;  // as of --threads
+constexpr int kMaxThreads = 1024;  // as for a job
 
 }  // namespace
 

@@ -178,10 +178,13 @@ StatusOr<BoundProgram> BindProgram(const RankMemory& memory, ProgramKernels kern
 }
 
 std::string StepAndNode(const Instruction& instruction, int64_t step) {
-  // An output only names the value that it returns.
-  if (instruction.kind() == ir::OpKind::kOutput) return fmt::format("step {}", step);
   const ir::Node& node = *instruction.node;
-  return fmt::format("step {}, {}{}{}", step, node.op->name, node.scope.empty() ? "" : " of ",
+  const std::string when = node.section->kind == ir::SectionKind::kEval
+                               ? "eval " + node.section->name
+                               : fmt::format("step {}", step);
+  // An output only names the value that it returns.
+  if (instruction.kind() == ir::OpKind::kOutput) return when;
+  return fmt::format("{}, {}{}{}", when, node.op->name, node.scope.empty() ? "" : " of ",
                      node.scope);
 }
 

@@ -111,7 +111,7 @@ struct BoundProgram {
 StatusOr<BoundProgram> BindProgram(const RankMemory& memory, ProgramKernels kernels,
                                    Communicator* communicator);
 
-// "step 3, embedding of token_embedding".
+// "step 3, embedding of token_embedding"; in an eval program "eval predict, embedding".
 std::string StepAndNode(const Instruction& instruction, int64_t step);
 
 // Reports the operands of an instruction that has run.

@@ -21,7 +21,7 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kMaxTraceSteps = 1000;  // as of --trace-steps: all their events are kept
+constexpr int64_t kMaxTraceSteps = 1000;  // all their events are kept
 
 Status CheckOptions(const TrainerOptions& options) {
   if (options.trace_steps < 0 || options.trace_steps > kMaxTraceSteps) {

@@ -40,6 +40,16 @@ struct SmallGpt {
   }
 };
 
+Status Feed(const SmallGpt& gpt, Executor& executor) {
+  const auto set = [&](const char* name, const std::vector<int64_t>& values) {
+    return executor.SetInput("", name, DType::kI64, values.data(),
+                             static_cast<int64_t>(values.size() * sizeof(int64_t)),
+                             /*is_copied=*/true);
+  };
+  ZG_RETURN_IF_ERROR(set("x", gpt.x));
+  return set("y", gpt.y);
+}
+
 TEST(Executor, AllocatesNothingWhileStepping) {
   for (int stage : {0, 3}) {
     TrainerOptions options;
@@ -51,9 +61,7 @@ TEST(Executor, AllocatesNothingWhileStepping) {
       ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                           make_trainer(gpt.graph, communicator, options));
       Executor& executor = trainer->executor();
-      const Executor::Feed feed = [&](int64_t) {
-        return trainer->feed({{"x", gpt.x}, {"y", gpt.y}});
-      };
+      const Executor::Feed feed = [&](int64_t) { return Feed(gpt, trainer->executor()); };
       ZG_RETURN_IF_ERROR(executor.RunStep(1, 1.0, feed));  // threads and libraries warm up
       const zg::testing::AllocationCounter counter;
       ZG_RETURN_IF_ERROR(executor.RunStep(2, 1.0, feed));
@@ -73,9 +81,7 @@ TEST(Executor, AllocatesNothingWhileAThreadSaves) {
     SmallGpt gpt(/*stage=*/2);
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                         make_trainer(gpt.graph, communicator, {}));
-    const Executor::Feed feed = [&](int64_t) {
-      return trainer->feed({{"x", gpt.x}, {"y", gpt.y}});
-    };
+    const Executor::Feed feed = [&](int64_t) { return Feed(gpt, trainer->executor()); };
     ZG_RETURN_IF_ERROR(trainer->executor().RunStep(1, 1.0, feed));  // warms up
     ZG_RETURN_IF_ERROR(trainer->start_saving(directory));
     bool is_saved = false;
@@ -137,10 +143,10 @@ TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
   InProcessGroup group(1);
   StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(gpt.graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
-  EXPECT_EQ((*trainer)->feed({{"z", gpt.x}}).message(),
+  EXPECT_EQ((*trainer)->step({{"z", gpt.x}}).status().message(),
             "graph gpt: it has no input \"z\"; it has x, y");
   gpt.x.pop_back();
-  EXPECT_EQ((*trainer)->feed({{"x", gpt.x}}).message(),
+  EXPECT_EQ((*trainer)->step({{"x", gpt.x}}).status().message(),
             "input \"x\": got 15 elements, expected 16, those of i64[2,8] on this rank");
   EXPECT_EQ((*trainer)->eval("predict", {}).message(),
             "graph gpt: it has no eval program \"predict\"; it has none");
