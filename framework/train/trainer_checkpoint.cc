@@ -94,7 +94,7 @@ Status Trainer::prepare_saving(const std::string& directory) {
 }
 
 Status Trainer::NotSaved(const std::string& directory, int64_t step, const Status& status) {
-  if (status.ok()) return status;
+  if (status.ok() || directory.empty()) return status;
   const std::optional<std::string> latest = LatestCheckpoint(directory);
   return Status(status.code(), fmt::format("{}: the checkpoint of step {} was not saved: {}\n  {}",
                                            directory, step, status.message(),

@@ -26,6 +26,8 @@ reject nonzero "--data with --validation-fraction 0.1: $files/short.txt" "${smal
 reject nonzero "--data: $files/odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
 reject nonzero "validation contexts of 16 tokens, expected at least 1000" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
+reject 2 "--layers: got '4611686018427387904', expected a whole number from 1 to 10000" --layers 4611686018427387904
+reject 2 "--embd: got '2147483648', expected a whole number from 1 to 1048576" --embd 2147483648
 reject 2 "--vocab: got '-1'" "${small[@]}" --heads 2 --data "$files/zeros.txt" --vocab -1
 printf 'x%.0s' {1..5000} >"$files/letters.txt"
 reject nonzero "--data with --context 600: $files/letters.txt (validation part): got 500 tokens, expected at least 601" \

@@ -129,7 +129,9 @@ TEST(Trainer, RefusesStepsAndPathsThatCannotBe) {
               "optimizer state: got 2 steps that skipped the group '', expected 0 to its 1 steps");
     EXPECT_EQ(trainer.steps_done(), 1);
     EXPECT_TRUE(trainer.scatter_optimizer_state(good).ok());
-    EXPECT_NE(trainer.save("").message().find("saving: got the directory \"\""), std::string::npos);
+    const std::string nowhere = "saving: got the directory \"\", expected the path of one";
+    EXPECT_EQ(trainer.save("").message(), nowhere);
+    EXPECT_EQ(trainer.start_saving("").message(), nowhere);
     EXPECT_FALSE(trainer.save_parameters("").ok());
     EXPECT_FALSE(trainer.load_parameters("").ok());
     EXPECT_FALSE(trainer.resume("").ok());
