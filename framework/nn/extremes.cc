@@ -30,20 +30,32 @@ Dims WithoutOrOne(Var x, const Dims& dims, bool keep_dims) {
 // Along one dim, which then has size 1; `dim` is one of x's.
 TopK Along(Var x, int64_t dim, int64_t k, bool largest);
 
-// The extreme of i64: of those whose upper bits are extreme the one with extreme lower bits. f32 holds
-// both exactly below 2^44.
+// The bits of i64 in two parts, which f32 holds exactly below 2^44.
+constexpr int64_t kLowerPart = int64_t{1} << 20;
+Var UpperPart(Var x) { return to(floor_divide(x, kLowerPart), DType::kF32); }
+Var LowerPart(Var x) { return to(remainder(x, kLowerPart), DType::kF32); }
+
+// Among those whose upper part is extreme, the one with an extreme lower part.
 TopK ExtremeInteger(Var x, int64_t dim, bool largest) {
-  constexpr int64_t kPart = int64_t{1} << 20;
-  const Var upper = to(floor_divide(x, kPart), DType::kF32);
-  const Var lower = to(remainder(x, kPart), DType::kF32);
+  const Var upper = UpperPart(x);
   const Var is_extreme = equal(upper, Along(upper, dim, 1, largest).values);
-  const double other = largest ? -1.0 : static_cast<double>(kPart);
-  const Var index = Along(where(is_extreme, lower, other), dim, 1, largest).indices;
+  const double other = largest ? -1.0 : static_cast<double>(kLowerPart);
+  const Var index = Along(where(is_extreme, LowerPart(x), other), dim, 1, largest).indices;
+  return {gather(x, dim, index), index};
+}
+
+// Sorted by the lower part, then by the upper one: equal elements keep their order.
+TopK SortedIntegers(Var x, int64_t dim, int64_t k, bool largest) {
+  const Var by_lower = Along(LowerPart(x), dim, x.dim(static_cast<int>(dim)), largest).indices;
+  const Var index =
+      gather(by_lower, dim, Along(gather(UpperPart(x), dim, by_lower), dim, k, largest).indices);
   return {gather(x, dim, index), index};
 }
 
 TopK Along(Var x, int64_t dim, int64_t k, bool largest) {
-  if (x.dtype() == DType::kI64 && k == 1) return ExtremeInteger(x, dim, largest);
+  if (x.dtype() == DType::kI64) {
+    return k == 1 ? ExtremeInteger(x, dim, largest) : SortedIntegers(x, dim, k, largest);
+  }
   const std::vector<Var> outputs =
       nn::append_all("top_k", {x}, {{"dim", dim}, {"k", k}, {"largest", largest}});
   return outputs.empty() ? TopK() : TopK{outputs[0], outputs[1]};
@@ -80,12 +92,19 @@ Var WhereIs(const char* function, Var x, int64_t dim, bool keep_dims, bool large
   });
 }
 
+// Floating-point numbers in the order of x along one dim, the first of equal elements the most extreme.
+Var InOrder(Var x, int64_t dim, bool largest) {
+  if (x.dtype() != DType::kI64) return stop_gradient(largest ? x : -x);
+  const int64_t size = x.dim(static_cast<int>(dim));
+  const Var sorted = to(Along(x, dim, size, largest).indices, DType::kF32);
+  return -to(Along(sorted, dim, size, /*largest=*/false).indices, DType::kF32);
+}
+
 TopK SoFar(const char* function, Var x, int64_t dim, bool largest) {
   TopK result;
   nn::Checked(function, x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf(function, x, dim));
-    const Var ordered = stop_gradient(largest ? x : -x);
-    result.indices = nn::append("cumulative_argmax", {ordered}, {{"dim", own}});
+    result.indices = nn::append("cumulative_argmax", {InOrder(x, own, largest)}, {{"dim", own}});
     result.values = gather(x, own, result.indices);
     return result.values;
   });

@@ -4,8 +4,8 @@
 //
 // Among equal elements the first one counts, in memory order: it gets the index and the whole
 // gradient (like PyTorch's max and topk along one dim; PyTorch's amax shares it). NaN is more
-// extreme than any number, for both maxima and minima. max, min, argmax and argmin take i64, too, below
-// 2^44 in magnitude; sort and top_k take floating-point numbers only.
+// extreme than any number, for both maxima and minima. All but quantile, logarithms and norms take i64,
+// too, below 2^44 in magnitude.
 #pragma once
 
 #include "framework/nn/shapes.h"

@@ -1,9 +1,11 @@
 // Arithmetic of i64: values, and what is an error.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -107,6 +109,55 @@ TEST(IntegersTest, TheWiderDTypeOfBothOperands) {
 TEST(IntegersTest, FullOfANumberBeyondF32) {
   Eager eager;
   EXPECT_EQ(Tensor(full({2}, 16777217, DType::kI64)).integers(), (Integers{16777217, 16777217}));
+}
+
+// Close ones, equal ones, and ones that f32 does not tell apart.
+Integers Mixed(int64_t count) {
+  Integers values;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t base = i % 3 == 0 ? (int64_t{1} << 43) - 9 : i % 3 == 1 ? -(int64_t{1} << 40) : 5;
+    values.push_back(base + i * i * 7 % 11 - 4);
+  }
+  return values;
+}
+
+TEST(IntegersTest, AreSorted) {
+  Eager eager;
+  const Integers values = Mixed(50);
+  const Tensor x = eager.i64({50}, values);
+  for (const bool descending : {false, true}) {
+    Integers order(50);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return descending ? values[a] > values[b] : values[a] < values[b];
+    });
+    EXPECT_EQ(Tensor(argsort(x, 0, descending)).integers(), order);
+    Integers sorted;
+    for (const int64_t i : order) sorted.push_back(values[i]);
+    EXPECT_EQ(Tensor(sort(x, 0, descending).values).integers(), sorted);
+    const TopK some = top_k(x, 7, 0, descending);
+    EXPECT_EQ(Tensor(some.values).integers(), Integers(sorted.begin(), sorted.begin() + 7));
+    EXPECT_EQ(Tensor(some.indices).integers(), Integers(order.begin(), order.begin() + 7));
+    EXPECT_EQ(Tensor(median(x, 0)).integers(), Integers{sorted[descending ? 25 : 24]});
+  }
+}
+
+TEST(IntegersTest, ExtremesSoFar) {
+  Eager eager;
+  const Integers values = Mixed(50);
+  const Tensor x = eager.i64({50}, values);
+  for (const bool largest : {false, true}) {
+    Integers expected;
+    int64_t best = 0;
+    for (int64_t i = 0; i < 50; ++i) {
+      if (largest ? values[i] > values[best] : values[i] < values[best]) best = i;
+      expected.push_back(best);
+    }
+    const TopK so_far = largest ? cummax(x, 0) : cummin(x, 0);
+    EXPECT_EQ(Tensor(so_far.indices).integers(), expected);
+    for (int64_t& i : expected) i = values[i];
+    EXPECT_EQ(Tensor(so_far.values).integers(), expected);
+  }
 }
 
 TEST(IntegersTest, RowsAreSelected) {
