@@ -53,6 +53,10 @@ StatusOr<Sampler> Sampler::create(const SamplerOptions& options) {
     return InvalidArgument("sampler: top_p is {}, expected 0 < top_p <= 1; 1 takes all tokens",
                            options.top_p);
   }
+  if (!(options.min_p >= 0.0 && options.min_p <= 1.0)) {
+    return InvalidArgument("sampler: min_p is {}, expected 0 <= min_p <= 1; 0 takes all tokens",
+                           options.min_p);
+  }
   return Sampler(options);
 }
 
@@ -81,6 +85,9 @@ StatusOr<std::vector<double>> Sampler::probabilities(const std::vector<float>& l
       if (sum >= options_.top_p * total) kept = i + 1;
     }
     for (int64_t i = kept; i < count; ++i) weights[tokens[i]] = 0.0;
+  }
+  for (double& weight : weights) {  // the likeliest token's is 1
+    if (weight < options_.min_p) weight = 0.0;
   }
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (double& weight : weights) weight /= total;

@@ -20,11 +20,14 @@ struct SamplerOptions {
   // one (Holtzman et al., arXiv 1904.09751); 1: all.
   double top_p = 1.0;
   uint64_t seed = 1;
+  // Only tokens at least this many times as likely as the likeliest one (Nguyen et al., arXiv
+  // 2407.01082); 0: all.
+  double min_p = 0.0;
 };
 
 class Sampler {
  public:
-  // Errors: a temperature < 0, a top_k < 0, a top_p outside of (0, 1].
+  // Errors: a temperature < 0, a top_k < 0, a top_p outside of (0, 1], a min_p outside of [0, 1].
   static StatusOr<Sampler> create(const SamplerOptions& options);
 
   // The probability of each token; among equally likely ones the first counts as likelier. They are

@@ -14,12 +14,14 @@ void AddSampleFlags(FlagParser* parser, SampleFlags* flags) {
                   "draws from so many likeliest tokens; 0: all");
   parser->add_double("top-p", &flags->top_p, NumberRange{0, 1, /*without_min=*/true},
                      "draws from the likeliest tokens that have this probability together");
+  parser->add_double("min-p", &flags->min_p, NumberRange{0, 1},
+                     "draws from tokens so many times as likely as the likeliest one; 0: all");
 }
 
 GenerateOptions OptionsOf(const SampleFlags& flags, uint64_t seed) {
   GenerateOptions options;
   options.max_tokens = flags.tokens;
-  options.sampler = {flags.temperature, flags.top_k, flags.top_p, seed};
+  options.sampler = {flags.temperature, flags.top_k, flags.top_p, seed, flags.min_p};
   options.slide = true;
   return options;
 }

@@ -15,6 +15,7 @@ struct SampleFlags {
   double temperature = 0.7;
   int64_t top_k = 0;
   double top_p = 1.0;
+  double min_p = 0.0;
   std::string prompt;  // "": the demo takes one from its data
 };
 

@@ -84,6 +84,14 @@ TEST(Sampler, TakesTheLikeliestTokenAtTemperatureZero) {
             (std::vector<double>{0, 1, 0, 0}));
   EXPECT_EQ(ProbabilitiesOf({.top_k = 1}, {1, 3, 3}), (std::vector<double>{0, 1, 0}));
   EXPECT_EQ(ProbabilitiesOf({.top_p = 1e-9}, {1, 3, 3}), (std::vector<double>{0, 1, 0}));
+  EXPECT_EQ(ProbabilitiesOf({.min_p = 1.0}, {1, 3, 3}), (std::vector<double>{0, 0.5, 0.5}));
+  // 4, 2 and 1 times a weight.
+  const float half = -0.6931472f;
+  const std::vector<float> falling = {0.0f, half, 2 * half};
+  EXPECT_EQ(ProbabilitiesOf({.min_p = 0.26}, falling)[2], 0.0);
+  EXPECT_NEAR(ProbabilitiesOf({.min_p = 0.26}, falling)[1], 1.0 / 3.0, 1e-6);
+  EXPECT_NEAR(ProbabilitiesOf({.min_p = 0.24}, falling)[2], 1.0 / 7.0, 1e-6);
+  EXPECT_EQ(ProbabilitiesOf({.temperature = 2.0, .min_p = 0.51}, falling)[2], 0.0);
 }
 
 TEST(Sampler, TakesLogitsOfAnySize) {
@@ -126,6 +134,9 @@ TEST(Sampler, SaysWhatIsWrong) {
   EXPECT_EQ(CreateError({.top_p = 0.0}), "sampler: top_p is 0" + top_p);
   EXPECT_EQ(CreateError({.top_p = 1.01}), "sampler: top_p is 1.01" + top_p);
   EXPECT_EQ(CreateError({.top_p = NAN}), "sampler: top_p is nan" + top_p);
+  const std::string min_p = ", expected 0 <= min_p <= 1; 0 takes all tokens";
+  EXPECT_EQ(CreateError({.min_p = -0.1}), "sampler: min_p is -0.1" + min_p);
+  EXPECT_EQ(CreateError({.min_p = NAN}), "sampler: min_p is nan" + min_p);
   const StatusOr<Sampler> sampler = Sampler::create({});
   EXPECT_EQ(sampler->draw({1.0f, NAN}, 0).status().message(),
             "sampler: the logit of token 1 is nan, expected a number");
