@@ -55,7 +55,7 @@ void Threads::Wait::Until(const IsOver& is_over) {
   sleeps_.store(false);
 }
 
-Threads::Threads(int count) : count_(count), workers_(new Worker[count - 1]) {
+Threads::Threads(int count) : count_(count), workers_(count > 1 ? new Worker[count - 1] : nullptr) {
   ZG_CHECK(count >= 1, "{} threads", count);
   const WithoutSignals without_signals;
   for (int i = 1; i < count; ++i) {
