@@ -33,6 +33,13 @@ bool AreParents(const TensorType& parents, int64_t batch) {
 }
 constexpr char kNoParents[] = "parents are not i64 (B)";
 
+// The second input and the third, if there is one.
+Status CheckStartAndParents(const ir::OpCall& call, const InputNames& names, int64_t batch) {
+  if (!IsStart(call.inputs[1], batch)) return Rejected(call, names, kNoStart);
+  if (!HasParents(call) || AreParents(call.inputs[2], batch)) return Status::Ok();
+  return Rejected(call, names, kNoParents);
+}
+
 Sbp SplitOfStart(const TensorType& start) { return start.shape == Shape{1} ? B : kSplit; }
 
 ir::OpDef Cache() {
@@ -72,10 +79,7 @@ ir::OpDef CachedRows() {
     const Shape& rows = call.inputs[0].shape;
     const int64_t size = call.attributes.Int("size");
     if (rows.num_dims() != 3) return Rejected(call, names, "rows are not (B, S, C)");
-    if (!IsStart(call.inputs[1], rows.dim(0))) return Rejected(call, names, kNoStart);
-    if (HasParents(call) && !AreParents(call.inputs[2], rows.dim(0))) {
-      return Rejected(call, names, kNoParents);
-    }
+    ZG_RETURN_IF_ERROR(CheckStartAndParents(call, names, rows.dim(0)));
     if (rows.dim(1) > size) {
       return Rejected(call, names, fmt::format("the cache has {} rows, which is less", size));
     }
@@ -159,10 +163,7 @@ ir::OpDef LeftRows() {
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const Shape& texts = call.inputs[0].shape;
     if (texts.num_dims() < 1) return Rejected(call, names, "texts have no dims");
-    if (!IsStart(call.inputs[1], texts.dim(0))) return Rejected(call, names, kNoStart);
-    if (HasParents(call) && !AreParents(call.inputs[2], texts.dim(0))) {
-      return Rejected(call, names, kNoParents);
-    }
+    ZG_RETURN_IF_ERROR(CheckStartAndParents(call, names, texts.dim(0)));
     const int64_t channels = call.attributes.Int("channels");
     if (channels < 1) {
       return InvalidArgument("left_rows: channels is {}, expected at least 1", channels);

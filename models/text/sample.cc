@@ -14,7 +14,7 @@ void AddSampleFlags(FlagParser* parser, SampleFlags* flags) {
                   "draws from so many likeliest tokens; 0: all");
   parser->add_double("top-p", &flags->top_p, NumberRange{0, 1, /*without_min=*/true},
                      "draws from the likeliest tokens that have this probability together");
-  parser->add_double("min-p", &flags->min_p, NumberRange{0, 1},
+  parser->add_double("min-p", &flags->min_p, between(0, 1),
                      "draws from tokens so many times as likely as the likeliest one; 0: all");
 }
 
