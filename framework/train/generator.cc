@@ -157,10 +157,7 @@ StatusOr<std::vector<Beam>> Generator::beam_search(Trainer& trainer,
   ZG_RETURN_IF_ERROR(programs_.Begin(trainer, prompt, inputs));
   std::vector<TextRow> rows(programs_.num_rows());
   rows[0].text = prompt;
-  std::vector<float> logits;
-  while (!rows[0].is_computed()) {
-    ZG_ASSIGN_OR_RETURN(logits, programs_.Advance(trainer, &rows, inputs));
-  }
+  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, programs_.ComputeFirst(trainer, &rows, inputs));
   logits.resize(programs_.vocabulary());  // the prompt's
   while (true) {
     ZG_RETURN_IF_ERROR(search.take(logits));
@@ -197,10 +194,7 @@ StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vect
   reset();  // an error leaves no valid cache
   std::vector<TextRow> rows(programs_.num_rows());
   rows[0] = std::move(row);
-  std::vector<float> logits;
-  while (!rows[0].is_computed()) {
-    ZG_ASSIGN_OR_RETURN(logits, programs_.Advance(trainer, &rows, inputs));
-  }
+  ZG_ASSIGN_OR_RETURN(std::vector<float> logits, programs_.ComputeFirst(trainer, &rows, inputs));
   logits.resize(programs_.vocabulary());
   cached_ = text;
   version_ = version;

@@ -138,6 +138,15 @@ StatusOr<std::vector<float>> TextPrograms::Advance(Trainer& trainer, std::vector
   return trainer.result(decode());
 }
 
+StatusOr<std::vector<float>> TextPrograms::ComputeFirst(
+    Trainer& trainer, std::vector<TextRow>* rows, const std::vector<NamedData>& inputs) const {
+  std::vector<float> logits;
+  while (!rows->front().is_computed()) {
+    ZG_ASSIGN_OR_RETURN(logits, Advance(trainer, rows, inputs));
+  }
+  return logits;
+}
+
 // A run of "decode" reads all parameters, which takes about as long as computing kTokensOfRead tokens,
 // and computes one token of each row; a chunk computes all of its tokens, useful or not. The one that
 // takes less time for each useful token is run.
@@ -224,9 +233,7 @@ Status TextPrograms::CheckTogether(Trainer& trainer, const std::vector<int64_t>&
     ZG_RETURN_IF_ERROR(Run(trainer, decode(), token_of_row, starts, inputs));
     ZG_ASSIGN_OR_RETURN(expected[i], trainer.result(decode()));
   }
-  while (!rows[0].is_computed()) {
-    ZG_ASSIGN_OR_RETURN(expected[num_checked() - 1], Advance(trainer, &rows, inputs));
-  }
+  ZG_ASSIGN_OR_RETURN(expected[num_checked() - 1], ComputeFirst(trainer, &rows, inputs));
   const std::vector<int64_t> from_the_beginning(num_rows(), 0);
   ZG_RETURN_IF_ERROR(Run(trainer, check(), all, from_the_beginning, inputs));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result(check()));

@@ -1,5 +1,5 @@
-// TextPrograms: the eval programs by which a Generator computes texts (framework/train/generator.h), each of
-// all rows at once, with a text of its own in each row. They share caches by name:
+// TextPrograms: the eval programs by which a Generator (framework/train/generator.h) computes texts, each
+// of all rows at once, with a text of its own in each row. They share caches by name:
 //
 //   prefill   a chunk of tokens of each text; only fills the caches
 //   decode    one token of each text -> logits (rows, vocabulary). With beams, each text first takes
@@ -66,6 +66,9 @@ class TextPrograms {
   StatusOr<std::vector<float>> Advance(Trainer& trainer, std::vector<TextRow>* rows,
                                        const std::vector<NamedData>& inputs,
                                        const std::vector<int64_t>& parents = {}) const;
+  // Advances until the first row is computed, and returns the logits of the last run.
+  StatusOr<std::vector<float>> ComputeFirst(Trainer& trainer, std::vector<TextRow>* rows,
+                                            const std::vector<NamedData>& inputs) const;
 
   // Returns "generator 'generate'".
   std::string who() const;
