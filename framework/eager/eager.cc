@@ -41,7 +41,10 @@ Tensor Eager::boolean(const Shape& shape, const std::vector<bool>& values) {
                     std::vector<uint8_t>(values.begin(), values.end()));
 }
 
-void Eager::set_training(bool training) { session_->set_training(training); }
+void Eager::set_training(bool training) {
+  const Status status = session_->SetTraining(training);
+  if (!status.ok()) session_->Fail(status);
+}
 
 void Eager::step(const optim::Optimizer& optimizer, double lr_factor) {
   const Status status = session_->Step(optimizer, lr_factor);

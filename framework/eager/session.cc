@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/random.h"
+#include "framework/base/seed_of_evals.h"
 #include "framework/device/cuda_device.h"
 #include "framework/io/float_values.h"
 #include "framework/ir/builder.h"
@@ -53,13 +54,23 @@ Session::Session(std::unique_ptr<Device> gpu, const KernelRegistry* kernels)
 
 Status Session::Start(const EagerOptions& options) {
   context_.seed = options.seed;
-  ZG_RETURN_IF_ERROR(kernels_.SetContext(context_));
   trace_.emplace(&graph_, graph_.section(ir::SectionKind::kForward), &variables_, this);
-  trace_->set_training(options.training);
+  ZG_RETURN_IF_ERROR(SetTraining(options.training));
   if (options.init.empty()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(initial_values_, Weights::Open(options.init));
   name_in_file_ = options.init_names;
   return Status::Ok();
+}
+
+Status Session::SetTraining(bool training) {
+  trace_->set_training(training);
+  return ContextChanged();
+}
+
+Status Session::ContextChanged() {
+  StepContext context = context_;
+  if (!trace_->training()) context.seed = SeedOfEvals(context.seed, context.step - 1);
+  return kernels_.SetContext(context);
 }
 
 void Session::End() {

@@ -48,7 +48,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   Var GradientOf(const ir::Value* value) const;
   void ZeroGradients();
   Status Step(const optim::Optimizer& optimizer, double lr_factor);
-  void set_training(bool training) { trace_->set_training(training); }
+  Status SetTraining(bool training);
   // Whether results of functions keep what they were computed from, for gradients.
   bool keeps_history() const { return keeps_history_; }
   void set_keeps_history(bool keeps) { keeps_history_ = keeps; }
@@ -97,6 +97,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   void EraseUpdateNodes();
   bool ReadsEvalWeights(const std::vector<ir::Node*>& nodes) const;
   Status AddNextValue(ir::Node* node);
+  Status ContextChanged();  // that of the kernels which are not updates
   Status SetBuffers();
 
   const std::unique_ptr<Device> gpu_;  // null: the host

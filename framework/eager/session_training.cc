@@ -183,7 +183,7 @@ Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
         "Eager::step: got a learning rate factor of {}, expected a finite number >= 0", lr_factor);
   }
   context_.lr_factor = lr_factor;
-  ZG_RETURN_IF_ERROR(kernels_.SetContext(context_));
+  ZG_RETURN_IF_ERROR(ContextChanged());
   for (const ir::Node* variable : graph_.section(ir::SectionKind::kVariables)->nodes) {
     ir::Value* const parameter = variable->outputs[0];
     if (gradients_.count(parameter) != 0) ZG_RETURN_IF_ERROR(Update(rule, parameter));
@@ -193,7 +193,7 @@ Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
   eval_weights_.clear();
   ++context_.step;
   trace_->RestartStreams();
-  return kernels_.SetContext(context_);
+  return ContextChanged();
 }
 
 Status Session::PrepareStates(const optim::UpdateRule& rule, const ir::Value& parameter) {

@@ -17,12 +17,6 @@ Var Draw(const char* op, Var like, ir::Attributes attributes, const Status& vali
   return nn::Checked(op, like, [&]() -> StatusOr<Var> {
     ZG_RETURN_IF_ERROR(valid.WithContext(nn::Caller(op, like)));
     nn::Trace& trace = nn::Trace::Of(op);
-    if (!trace.training()) {
-      return InvalidArgument(
-          "{}: random values are for training; an eval is a function of its inputs and the "
-          "parameters\n  hint: take the noise as an input",
-          nn::Caller(op, like));
-    }
     attributes.Set("stream", trace.NextStream());
     return trace.Append(op, {like}, attributes);
   });

@@ -1,10 +1,12 @@
-// Random values in training: a different one for each element, step and micro-batch. Each call has
-// a stream of its own, which depends on the calling module's path and not on ranks. So a model
-// draws the same values at any stage, on any number of ranks, and after a resumed checkpoint.
+// Random values: a different one for each element, step and micro-batch. Each call has a stream of its
+// own, which depends on the calling module's path and not on ranks. So a model draws the same values at
+// any stage, on any number of ranks, and after a resumed checkpoint.
 //
 // `like` gives the shape. Also for a parameter or a constant, each micro-batch draws values of its own.
-// In an eval program these functions are errors, except dropout_along, which returns x there: a
-// program that samples takes its noise as an input.
+//
+// An eval program draws other values than training, and others in each of its runs: they depend on the
+// steps that have been done, and on how often that program has run since the last one. The ranks' runs
+// count as the runs of one rank, one after the other. dropout and dropout_along return x there.
 #pragma once
 
 #include "framework/nn/shapes.h"

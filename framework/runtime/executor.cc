@@ -10,6 +10,7 @@
 
 #include "framework/base/format.h"
 #include "framework/base/listed.h"
+#include "framework/base/seed_of_evals.h"
 #include "framework/passes/assign_offsets.h"
 #include "framework/passes/category_sizes.h"
 #include "framework/passes/nodes_of_groups.h"
@@ -311,19 +312,20 @@ Status Executor::NoEval(std::string_view eval) const {
                          Listed(names));
 }
 
-Status Executor::RunEval(std::string_view eval) {
+Status Executor::RunEval(std::string_view eval, const EvalRun& run) {
   const auto list = program_.evals.find(eval);
   if (list == program_.evals.end()) return NoEval(eval);
   const Communicator::Call call(*communicator_);
   ZG_RETURN_IF_ERROR(call.status());
-  const Status status = RunEvalList(eval, list->second);
+  const Status status = RunEvalList(eval, list->second, run);
   ForgetInputs(eval);
   return status;
 }
 
-Status Executor::RunEvalList(std::string_view eval, InstructionList& list) {
+Status Executor::RunEvalList(std::string_view eval, InstructionList& list, const EvalRun& run) {
   StepContext context;
-  context.seed = options_.seed;
+  context.seed = SeedOfEvals(options_.seed, run.steps_done);
+  context.micro_batch = run.number * num_data_ranks_ + data_index_;
   if (const Status same = same_->CheckInputs(list); !same.ok()) {
     return same.WithContext(fmt::format("eval {}", eval));
   }

@@ -106,7 +106,14 @@ class Executor {
     return RunStep(step, lr_factor, feed, StepGroups());
   }
   int64_t micro_batches_per_rank() const { return graph_->micro_batches() / num_data_ranks_; }
-  Status RunEval(std::string_view eval);
+
+  // Which run of an eval program it is, for its random values.
+  struct EvalRun {
+    int64_t steps_done = 0;
+    int64_t number = 0;  // since the last step, from 0
+  };
+  Status RunEval(std::string_view eval, const EvalRun& run);
+  Status RunEval(std::string_view eval) { return RunEval(eval, EvalRun()); }
 
   // Makes the kernels of these nodes again, whose attributes have changed since Create(). Whether it
   // did: not if one needs other scratch memory than is planned. Error: that of Settle().
@@ -183,7 +190,7 @@ class Executor {
   mutable std::optional<TrafficCounters> before_steps_;
   Status RunMicroBatch(const StepContext& context, const Feed& feed);
   Status NoEval(std::string_view eval) const;  // the error of an unknown one
-  Status RunEvalList(std::string_view eval, InstructionList& list);
+  Status RunEvalList(std::string_view eval, InstructionList& list, const EvalRun& run);
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
   Executor* owner_ = this;                      // of the arena
   bool is_in_arena_ = false;                    // as its owner

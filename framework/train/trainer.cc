@@ -312,7 +312,9 @@ Status Trainer::eval(std::string_view name, const std::vector<NamedData>& data) 
     executor_->ForgetInputs(name);
     return set;
   }
-  return executor_->RunEval(name);
+  if (eval_runs_after_ != step_) eval_runs_.clear();
+  eval_runs_after_ = step_;
+  return executor_->RunEval(name, {step_, eval_runs_[std::string(name)]++});
 }
 
 StatusOr<std::vector<float>> Trainer::local_step_result(std::string_view result) const {

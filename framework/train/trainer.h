@@ -164,7 +164,7 @@ class Trainer {
   StatusOr<std::vector<float>> step_result(std::string_view result, int to = 0) const;
 
   // Runs an eval program on this rank's micro-batch. Its results stay in the arena until the next
-  // run.
+  // run. Every rank must call this, in the same order.
   Status eval(std::string_view name, const std::vector<NamedData>& data);
   // This rank's part of a result of the eval program that ran last: the rows of its own
   // micro-batch, or, for a scalar, the mean over all ranks. Error: another program has run since.
@@ -375,6 +375,8 @@ class Trainer {
   bool has_grad_norm_ = false;
   int64_t num_programs_ = 1;
   int64_t step_ = 0;
+  std::map<std::string, int64_t> eval_runs_;  // of each program, since the last step
+  int64_t eval_runs_after_ = 0;               // that step
   std::vector<int64_t> skipped_;  // by group: the steps that did not update it
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;

@@ -222,6 +222,7 @@ Status Trainer::resume(const std::string& path, const std::vector<optim::Paramet
       agree(LoadTensors(*executor_, checkpoint.directory(),
                         {TensorRole::kParameter, TensorRole::kOptimizerState}, tensors)));
   step_ = state.step;
+  eval_runs_.clear();
   notes_ = state.notes;
   ZG_RETURN_IF_ERROR(set_skipped_steps(state.skipped_steps));
   const bool is_other = !state.arithmetic.empty() && state.arithmetic != arithmetic();

@@ -154,13 +154,5 @@ TEST(SelectionLanguage, ConditionsAreHandedOutAsZeroAndOne) {
       one.is_likely);
 }
 
-TEST(SelectionLanguage, RandomValuesAreForTraining) {
-  Graph graph("g");
-  graph.eval("run", [](Inputs& in) { return uniform(in.f32("x", {2, 3})); });
-  EXPECT_EQ(graph.status().message(),
-            "graph g, eval 'run': uniform of %x f32[2,3]: random values are for training; an eval "
-            "is a function of its inputs and the parameters\n  hint: take the noise as an input");
-}
-
 }  // namespace
 }  // namespace zg
