@@ -61,8 +61,7 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
   return signature.units % mesh.axes()[axis].num_parts() == 0;
 }
 
-// Whether the signature makes a split in groups, which nothing moves back to a plain one. Along a data
-// axis, samples are wanted in plain splits.
+// Whether the signature makes a split in groups. Along a data axis, samples are wanted in plain splits.
 bool MakesGroups(const SbpSignature& signature) {
   const auto has_groups = [](Sbp sbp) { return sbp.is_split() && sbp.groups() > 1; };
   return std::any_of(signature.outputs.begin(), signature.outputs.end(), has_groups) &&

@@ -21,7 +21,7 @@ struct Boxing {
   ir::Attributes attributes;  // besides the axis
 };
 
-// Neither placement may be a split in groups: there are no ops for these.
+// Neither placement may be a split in groups: each group of these is moved by itself.
 Boxing FindBoxing(Sbp from, Sbp to);
 
 }  // namespace zg

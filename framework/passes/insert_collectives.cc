@@ -28,11 +28,16 @@ std::vector<int64_t> SummedAxes(const NdSbp& from, const NdSbp& to) {
   return axes;
 }
 
+bool HasGroups(Sbp sbp) { return sbp.is_split() && sbp.groups() > 1; }
+
 // Whether one collective can both sum `value` over `axes` and place it as `to` has it along them:
 // as parts of one dim, which no later axis splits already, and, if copies are kept, along the first
 // dim that the rank has more than one element of, in equal pieces.
 bool CanScatter(const ir::Graph& graph, const ir::Value& value, const NdSbp& to,
                 const std::vector<int64_t>& axes) {
+  if (std::any_of(axes.begin(), axes.end(), [&](int64_t axis) { return HasGroups(to[axis]); })) {
+    return false;
+  }
   int dim = -1;
   int64_t last_split = -1;
   int64_t num_ranks = 1;
@@ -144,19 +149,45 @@ class Route {
   void Change(size_t axis, Sbp to) {
     if (value_ == nullptr) return;
     const Sbp from = value_->sbp[axis];
-    if ((from.is_split() && from.groups() > 1) || (to.is_split() && to.groups() > 1)) {
-      builder_.Fail(InvalidArgument(
-          "%{} {} lies as {} and is needed as {} along {}: splits in groups cannot be moved; place "
-          "what it is computed from otherwise",
-          value_->name, value_->type.ToString(), from.ToString(), to.ToString(),
-          builder_.graph().mesh().axes()[axis].name));
-      value_ = nullptr;
+    if (HasGroups(from)) {
+      const bool is_direct = !to.is_split() || (to.dim() != from.dim() && !HasGroups(to));
+      const Sbp next = is_direct ? to : Sbp::B();
+      ChangeGroups(axis, from, next, next);
+      if (!is_direct) Change(axis, to);
       return;
     }
-    Boxing boxing = FindBoxing(value_->sbp[axis], to);
+    if (HasGroups(to)) {
+      if (from.is_split() && from.dim() == to.dim()) Change(axis, Sbp::B());
+      ChangeGroups(axis, to, Sbp::S(to.dim()), to);
+      return;
+    }
+    Boxing boxing = FindBoxing(from, to);
     boxing.attributes.Set("axis", static_cast<int64_t>(axis));
     value_ = builder_.Op(boxing.op, {value_}, std::move(boxing.attributes),
                          value_->name + "." + boxing.op);
+  }
+
+  // Moves each group of a split by itself: from or to a plain split of the group.
+  void ChangeGroups(size_t axis, Sbp groups, Sbp group_to, Sbp to) {
+    if (value_ == nullptr) return;
+    const std::string name = value_->name;
+    const int64_t dim = groups.dim();
+    const int64_t size = value_->type.shape.dim(groups.dim()) / groups.groups();
+    std::vector<ir::Value*> parts;
+    for (int64_t i = 0; i < groups.groups(); ++i) {
+      ir::Value* part = builder_.Op(
+          "slice", {value_}, {{"dim", dim}, {"start", i * size}, {"size", size}}, name + ".group");
+      if (part != nullptr) {
+        NdSbp placed = part->sbp;
+        placed[axis] = group_to;
+        part = Route(&builder_, part, placed).Run();
+      }
+      parts.push_back(part);
+    }
+    value_ = builder_.Op("concat", parts, {{"dim", dim}, {"of_groups", HasGroups(to)}},
+                         name + ".groups");
+    ZG_CHECK(value_ == nullptr || value_->sbp[axis] == to, "%{}: {} instead of {}", name,
+             value_->sbp[axis].ToString(), to.ToString());
   }
 
   ir::Builder& builder_;

@@ -16,6 +16,8 @@
 //   %g: f32[64] {S(0)} = reduce_scatter %p (dim=0)
 //   %u: f32[64] {S(0)} = sgd_update %s, %g
 //
+// A split in groups, S(i:g), is moved as the g slices that its groups are.
+//
 // Along an axis of one rank nothing is moved, and afterwards all values are B, except variables.
 //
 // No-op when all placements fit already, as on one rank.

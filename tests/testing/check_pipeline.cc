@@ -44,9 +44,7 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
       };
       if (says("matches no module") || says("no parameter has this name")) continue;
       // Random rules are not always valid for a program.
-      const bool is_of_placement =
-          IsOfPlacement(pass.name()) || says("splits in groups cannot be moved");
-      if (options.tensor_ranks > 1 && is_of_placement) return Status::Ok();
+      if (options.tensor_ranks > 1 && IsOfPlacement(pass.name())) return Status::Ok();
       return error(changed.status().message());
     }
     rules.collectives_inserted = rules.collectives_inserted || pass.name() == "insert-collectives";
