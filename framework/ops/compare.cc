@@ -31,6 +31,7 @@ ir::OpDef OfTwo(std::string name, std::string doc) {
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = 2;
   op.not_differentiable = kNoGradient;
+  op.traits.keeps_groups = true;
   op.sbp_signatures = [](const ir::OpCall& call) { return SplitAnyDimOf(ResultShape(call), call); };
   op.flops = [](const ir::OpCall& call) { return ResultShape(call).num_elements(); };
   return op;

@@ -32,6 +32,7 @@ void RegisterFusedElementwiseOps(ir::OpRegistry& registry) {
     ZG_RETURN_IF_ERROR(Program(call).status());
     return std::vector<TensorType>{call.inputs[0]};
   };
+  op.traits.keeps_groups = true;
   op.sbp_signatures = SplitAnyDim;
   op.not_differentiable = "fusing comes after backward is built";
   op.aliases = [](const ir::OpCall& call) {

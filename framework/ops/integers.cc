@@ -29,6 +29,7 @@ ir::OpDef OnIntegers(const char* name, std::string doc) {
   op.doc = std::move(doc);
   op.not_differentiable = "its operands are integers";
   op.infer_shape = InferType;
+  op.traits.keeps_groups = true;
   op.sbp_signatures = [](const ir::OpCall& call) { return SplitAnyDimOf(ResultShape(call), call); };
   op.aliases = [](const ir::OpCall& call) {
     return InPlaceOfFullSize({DType::kI64, ResultShape(call)}, call);

@@ -53,6 +53,7 @@ ir::OpDef Where() {
     }
     return ResultType(call, kWhere, call.inputs[1].dtype);
   };
+  op.traits.keeps_groups = true;
   op.sbp_signatures = [](const ir::OpCall& call) {
     std::vector<ir::SbpSignature> signatures = SplitAnyDimOf(*ResultShape(call), call);
     if (IsFloat(call.inputs[1].dtype)) signatures.push_back({{B, P, P}, {P}});
@@ -88,6 +89,7 @@ ir::OpDef MaskedFill() {
     }
     return ResultType(call, kMaskedFill, call.inputs[0].dtype);
   };
+  op.traits.keeps_groups = true;
   op.sbp_signatures = [](const ir::OpCall& call) {
     std::vector<ir::SbpSignature> signatures = SplitAnyDimOf(*ResultShape(call), call);
     const bool adds_up = IsFloat(call.inputs[0].dtype) && call.attributes.Float("value") == 0.0;
