@@ -38,12 +38,14 @@ struct AttentionCall {
   bool causal = false;
   int64_t window = 0;  // 0: none
   float scale = 0.0f;
+  float soft_cap = 0.0f;  // 0: none
   AttentionRows q{}, k{}, v{}, out{};  // and their gradients
   // Indices of inputs; for the parts of q, k and v also indices of the gradient's outputs.
   int q_input = 0;
   int part_step = 0;  // k is input q_input + part_step, v twice that
   int mask_input = -1;
   int bias_input = -1;
+  int sinks_input = -1;
   bool mask_counts = false;     // the mask has one number per sequence
   int64_t bias_row_stride = 0;  // from one query to the next
   int64_t bias_batch_stride = 0;
@@ -61,8 +63,8 @@ struct AttentionCall {
   int64_t offset() const { return keys - queries; }
   // No option except causality, and every query sees key 0.
   bool is_plain() const {
-    return mask_input < 0 && bias_input < 0 && window == 0 && dropout == 0.0 &&
-           (!causal || keys >= queries);
+    return mask_input < 0 && bias_input < 0 && sinks_input < 0 && window == 0 && soft_cap == 0.0f &&
+           dropout == 0.0 && (!causal || keys >= queries);
   }
 };
 
@@ -99,6 +101,7 @@ inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
   k = v = {keys, key_heads * head_size};
   window = attributes.Int("window");
   if (attributes.Float("scale") != 0.0) scale = static_cast<float>(attributes.Float("scale"));
+  soft_cap = static_cast<float>(attributes.Float("soft_cap"));
   int next = is_gradient ? 6 : 3;
   if (attributes.Bool("masked")) {
     mask_input = next++;
@@ -111,6 +114,7 @@ inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
     bias_head_stride = bias.dim(1) == 1 ? 0 : queries * keys;
     bias_batch_stride = bias.dim(0) == 1 ? 0 : bias.dim(1) * queries * keys;
   }
+  if (attributes.Bool("has_sinks")) sinks_input = next++;
   if (attributes.Has("probability")) {
     dropout = attributes.Float("probability");
     stream = static_cast<uint64_t>(attributes.Int("stream"));

@@ -39,7 +39,8 @@ inline ir::OpCall LikeAttention(ir::OpCall call) {
   call.inputs.pop_back();
   call.attributes.Set("causal", true);
   call.attributes.Set("masked", false);
-  call.attributes.Set("biased", call.inputs.size() > 3);
+  const size_t num_sinks = call.attributes.Bool("has_sinks") ? 1 : 0;
+  call.attributes.Set("biased", call.inputs.size() - num_sinks > 3);
   return call;
 }
 

@@ -114,12 +114,15 @@ Var DecodedAttention(nn::Decoding& decoding, Var q, Var k, Var v, const Attentio
     }
     inputs.push_back(options.bias);
   }
+  if (!options.sinks.empty()) inputs.push_back(options.sinks);
   inputs.push_back(decoding.start());
   return trace.Append("cached_attention", inputs,
                       {{"heads", options.heads},
                        {"key_heads", options.key_heads == 0 ? options.heads : options.key_heads},
                        {"window", options.window},
-                       {"scale", options.scale}});
+                       {"scale", options.scale},
+                       {"soft_cap", options.soft_cap},
+                       {"has_sinks", !options.sinks.empty()}});
 }
 
 }  // namespace
@@ -169,11 +172,14 @@ Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
       {"causal", options.causal},
       {"window", options.window},
       {"scale", options.scale},
+      {"soft_cap", options.soft_cap},
       {"masked", !options.mask.empty()},
-      {"biased", !options.bias.empty()}};
+      {"biased", !options.bias.empty()},
+      {"has_sinks", !options.sinks.empty()}};
   std::vector<Var> inputs = {q, k, v};
   if (!options.mask.empty()) inputs.push_back(options.mask);
   if (!options.bias.empty()) inputs.push_back(options.bias);
+  if (!options.sinks.empty()) inputs.push_back(options.sinks);
   if (options.dropout == 0.0 || !trace.training()) {
     return trace.Append("dot_product_attention", inputs, std::move(attributes));
   }

@@ -21,6 +21,8 @@ struct AttentionOptions {
   // A query sees only keys at a distance of less than this from its position. 0: all.
   int64_t window = 0;
   double scale = 0.0;  // of scores; 0: 1 / sqrt(D)
+  // Scaled scores s become soft_cap tanh(s / soft_cap), before the bias, as in Gemma 2; 0: none.
+  double soft_cap = 0.0;
   // i64 (B): the number of keys of each sequence; or i64 or bool (B, Tk): 0 or false where a key is
   // hidden (the opposite of PyTorch's key_padding_mask). A query that sees no key gets 0.
   Var mask = {};
@@ -29,6 +31,9 @@ struct AttentionOptions {
   // Tk repeats it (a copy). To hide keys from a query that may then see none take bool, or -infinity: a
   // large negative number on a whole row makes that row's gradients too large.
   Var bias = {};
+  // (heads), in the dtype of q: scores of a key without a value, which takes its part of each query's
+  // weights, as in gpt-oss. Differentiable.
+  Var sinks = {};
   // Probability with which attention weights are dropped in training; the others are divided by 1 -
   // dropout.
   double dropout = 0.0;

@@ -34,18 +34,20 @@ const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 const Sbp kSplit = Sbp::S(0);
 
-// The inputs of a call: those of `first`, and a mask, a bias and parts if the attributes say so.
+// The inputs of a call: those of `first`, and a mask, a bias, sinks and parts if the attributes say so.
 struct Operands {
   InputNames names;
   int q = 0;  // k and v follow
   int mask = -1;
   int bias = -1;
+  int sinks = -1;
   int part = -1;
 
   Operands(const ir::OpCall& call, const InputNames& first)
       : names(first), q(first.front() == "q" ? 0 : 1) {
     if (call.attributes.Bool("masked")) mask = Add("mask");
     if (call.attributes.Bool("biased")) bias = Add("bias");
+    if (call.attributes.Bool("has_sinks")) sinks = Add("sinks");
     if (call.attributes.Has("parts") && call.attributes.Int("parts") > 1) part = Add("part");
   }
 
@@ -72,6 +74,7 @@ Status CheckOptions(const ir::OpCall& call, const Operands& operands, const Size
                            call.attributes.Int("window"));
   }
   ZG_RETURN_IF_ERROR(CheckRange(call, "scale"));
+  ZG_RETURN_IF_ERROR(attention_rules::CheckSoftCap(call));
   if (call.attributes.Has("probability")) ZG_RETURN_IF_ERROR(CheckRange(call, "probability", 1.0));
   if (operands.mask >= 0) {
     const TensorType& mask = call.inputs[operands.mask];
@@ -94,6 +97,9 @@ Status CheckOptions(const ir::OpCall& call, const Operands& operands, const Size
                       bias.dim(2) == sizes.queries && bias.dim(3) == sizes.keys;
     if (!fits) return Rejected(call, operands.names, "bias is not (1 or B, 1 or H, Tq, Tk)");
   }
+  if (operands.sinks >= 0 && call.inputs[operands.sinks].shape != Shape{sizes.heads}) {
+    return Rejected(call, operands.names, "sinks are not (H), one for each head of q");
+  }
   return Status::Ok();
 }
 
@@ -103,7 +109,8 @@ StatusOr<Sizes> CheckOperands(const ir::OpCall& call, const Operands& operands) 
     return InvalidArgument("{}: got {} inputs, expected {}", call.op->name, call.inputs.size(),
                            fmt::join(names, ", "));
   }
-  ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"dout", "q", "k", "v", "out", "bias"}));
+  ZG_RETURN_IF_ERROR(
+      CheckOneFloatDType(call, names, {"dout", "q", "k", "v", "out", "bias", "sinks"}));
   const Shape& q = call.inputs[operands.q].shape;
   const Shape& k = call.inputs[operands.q + 1].shape;
   const int64_t heads = call.attributes.Int("heads");
@@ -145,10 +152,11 @@ int64_t OptionFlops(const ir::OpCall& call, int q, int64_t products, int64_t per
   return Flops(sizes, pairs, products, per_score);
 }
 
-// The batch is split; a bias of all sequences is whole on every rank.
+// The batch is split; sinks, and a bias of all sequences, are whole on every rank.
 std::vector<Sbp> SplitInputs(const ir::OpCall& call, const Operands& operands) {
   std::vector<Sbp> inputs(call.inputs.size(), kSplit);
   if (operands.bias >= 0 && call.inputs[operands.bias].shape.dim(0) == 1) inputs[operands.bias] = B;
+  if (operands.sinks >= 0) inputs[operands.sinks] = B;
   if (operands.part >= 0) inputs[operands.part] = B;
   return inputs;
 }
@@ -171,6 +179,7 @@ ir::SbpSignature SplitHeads(const ir::OpCall& call, const Operands& operands,
     const bool is_by_head = call.inputs[operands.bias].shape.dim(1) != 1;
     signature.inputs[operands.bias] = is_by_head ? kRowsOfHeads : B;
   }
+  if (operands.sinks >= 0) signature.inputs[operands.sinks] = kSplit;
   if (operands.part >= 0) signature.inputs[operands.part] = kSplit;
   return signature;
 }
@@ -198,12 +207,13 @@ void OwnHeads(const ir::OpCall& logical, ir::OpCall* local, int q) {
 }
 
 constexpr char kOptionsDoc[] =
-    "Per head: out = softmax(s q k^T + bias) v, s = `scale` or, if that is 0, 1 / sqrt(D). Query i "
+    "Per head: out = softmax(c tanh(s q k^T / c) + bias) v, s = `scale` or, if that is 0, 1 / sqrt(D); "
+    "`soft_cap` c, if it is not 0. Query i "
     "stands at position p = i + Tk - Tq of the keys; with `causal` it sees keys up to p, with a "
     "`window` only those less than it away from p, with `masked` those that `mask` shows: the first "
     "mask[b], or those where mask[b, key] is not 0. A query that sees no key gets 0, and in output "
     "1, the log of each softmax's denominator, the largest f32. `biased`: bias (1 or B, 1 or H, Tq, "
-    "Tk).";
+    "Tk). `has_sinks`: the denominators have e^sinks[h], too.";
 
 // The three ops of a name, with or without dropout of the weights.
 struct Variant {
@@ -215,14 +225,16 @@ struct Variant {
     op.name = name + suffix;
     op.doc = doc;
     op.min_inputs = static_cast<int>(inputs.size());
-    op.max_inputs = op.min_inputs + 2;
+    op.max_inputs = op.min_inputs + 3;
     op.attributes = {{"heads", int64_t{1}, true},
                      {"key_heads", int64_t{1}, true},
                      {"causal", false},
                      {"window", int64_t{0}},
                      {"scale", 0.0},
+                     {"soft_cap", 0.0},
                      {"masked", false},
-                     {"biased", false}};
+                     {"biased", false},
+                     {"has_sinks", false}};
     if (drops) {
       op.traits.is_random = true;
       op.doc += " Weights are dropped with `probability`, and else divided by 1 - it.";
@@ -268,6 +280,10 @@ struct Variant {
       if (operands.bias >= 0 && context.needs(operands.bias)) {
         context.set_input_gradient(
             operands.bias, context.builder().Op(base + "_bias_grad", inputs, node.attributes));
+      }
+      if (operands.sinks >= 0 && context.needs(operands.sinks)) {
+        context.set_input_gradient(operands.sinks,
+                                   attention_rules::GradientOfSinks(context, operands.sinks));
       }
       return Status::Ok();
     };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "framework/ir/builder.h"
 #include "framework/ir/op_def.h"
 
 namespace zg::attention_rules {
@@ -35,5 +36,12 @@ int64_t Flops(const Sizes& sizes, int64_t pairs, int64_t products, int64_t per_s
 // Sets the attribute of the rank's call, a number of heads, to the number that the rank has, which
 // follows from the channels of `input`.
 void SetOwnHeads(const char* attribute, const ir::OpCall& logical, size_t input, ir::OpCall* local);
+
+// Error: the attribute `soft_cap` is not a finite number of at least 0.
+Status CheckSoftCap(const ir::OpCall& call);
+
+// The gradient of a forward op's input `sinks` (H): each is a score whose key has a value of zeros, so
+// with delta = dout . out of a query and head, dsinks[h] = - the sum of e^(sinks[h] - log_sum_exp) delta.
+ir::Value* GradientOfSinks(ir::GradientContext& context, int sinks);
 
 }  // namespace zg::attention_rules

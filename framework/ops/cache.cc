@@ -242,8 +242,11 @@ ir::OpDef PositionIds() {
   return op;
 }
 
-// A bias is the last input but one.
-bool IsBiased(const ir::OpCall& call) { return call.inputs.size() == 5; }
+// Before the last input, which is start, may be a bias and then sinks.
+int NumSinks(const ir::OpCall& call) { return call.attributes.Bool("has_sinks") ? 1 : 0; }
+bool IsBiased(const ir::OpCall& call) {
+  return static_cast<int>(call.inputs.size()) == 5 + NumSinks(call);
+}
 
 Status CheckHeads(const ir::OpCall& call, const InputNames& names) {
   const Shape& q = call.inputs[0].shape;
@@ -265,6 +268,9 @@ Status CheckHeads(const ir::OpCall& call, const InputNames& names) {
                                 "one size",
                                 heads, key_heads));
   }
+  if (NumSinks(call) > 0 && call.inputs[call.inputs.size() - 2].shape != Shape{heads}) {
+    return Rejected(call, names, "sinks are not (H), one for each head of q");
+  }
   if (!IsBiased(call)) return Status::Ok();
   const Shape& bias = call.inputs[3].shape;
   const bool fits = bias.num_dims() == 4 && (bias.dim(0) == 1 || bias.dim(0) == q.dim(0)) &&
@@ -278,6 +284,10 @@ std::vector<ir::SbpSignature> CachedAttentionSignatures(const ir::OpCall& call) 
   std::vector<Sbp> texts(call.inputs.size(), kSplit), heads(call.inputs.size(), kHeads);
   texts.back() = SplitOfStart(call.inputs.back());
   heads.back() = B;
+  if (NumSinks(call) > 0) {
+    texts[texts.size() - 2] = B;
+    heads[heads.size() - 2] = kSplit;
+  }
   if (IsBiased(call)) {
     const Shape& bias = call.inputs[3].shape;
     if (bias.dim(0) == 1) texts[3] = B;
@@ -291,18 +301,23 @@ ir::OpDef CachedAttention() {
   op.name = "cached_attention";
   op.doc =
       "dot_product_attention, causal, of queries that stand at start[b], start[b] + 1, ... to the "
-      "rows of caches up to their own; rows behind the last query are not read. Five inputs: the fourth "
-      "is a bias (1 or B, 1 or H, S, T).";
+      "rows of caches up to their own; rows behind the last query are not read. Before `start` may be "
+      "a bias (1 or B, 1 or H, S, T), and behind it sinks.";
   op.min_inputs = 4;
-  op.max_inputs = 5;
-  op.attributes = {{"heads", int64_t{1}, true},
-                   {"key_heads", int64_t{1}, true},
-                   {"window", int64_t{0}},
-                   {"scale", 0.0}};
+  op.max_inputs = 6;
+  op.attributes = {{"heads", int64_t{1}, true}, {"key_heads", int64_t{1}, true},
+                   {"window", int64_t{0}},      {"scale", 0.0},
+                   {"soft_cap", 0.0},           {"has_sinks", false}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
-    InputNames names = {"q", "keys", "values", "start"};
-    if (IsBiased(call)) names.insert(names.end() - 1, "bias");
-    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"q", "keys", "values", "bias"}));
+    InputNames names = {"q", "keys", "values"};
+    if (IsBiased(call)) names.push_back("bias");
+    if (NumSinks(call) > 0) names.push_back("sinks");
+    names.push_back("start");
+    if (call.inputs.size() != names.size()) {
+      return InvalidArgument("{}: got {} inputs, expected {}", call.op->name, call.inputs.size(),
+                             fmt::join(names, ", "));
+    }
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"q", "keys", "values", "bias", "sinks"}));
     ZG_RETURN_IF_ERROR(CheckHeads(call, names));
     if (!IsStart(call.inputs.back(), call.inputs[0].shape.dim(0))) {
       return Rejected(call, names, kNoStart);
@@ -312,6 +327,7 @@ ir::OpDef CachedAttention() {
                              window);
     }
     ZG_RETURN_IF_ERROR(CheckRange(call, "scale"));
+    ZG_RETURN_IF_ERROR(attention_rules::CheckSoftCap(call));
     return Types{call.inputs[0]};
   };
   op.sbp_signatures = CachedAttentionSignatures;

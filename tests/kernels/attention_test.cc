@@ -173,19 +173,28 @@ TEST_P(AttentionTest, OneQueryOfACacheHasTheSameBits) {
   constexpr int64_t kSize = 310;
   for (const int64_t head_size : {16, 20, 64, 144}) {
     for (const auto& [heads, key_heads] : {std::pair(2, 2), std::pair(20, 2), std::pair(70, 1)}) {
+      const bool has_options = head_size == 20;
       const ir::Attributes attributes = {{"heads", int64_t{heads}},
                                          {"key_heads", int64_t{key_heads}},
                                          {"causal", true},
                                          {"window", int64_t{0}},
                                          {"scale", 0.0},
+                                         {"soft_cap", has_options ? 1.5 : 0.0},
                                          {"masked", false},
-                                         {"biased", false}};
+                                         {"biased", false},
+                                         {"has_sinks", has_options}};
       const TensorType q = Of({2, 1, heads * head_size});
       const TensorType cache = Of({2, kSize, key_heads * head_size});
       const auto make_cached = [](const KernelSpec& spec) {
         return MakeCachedAttention(spec, *GetParam().method);
       };
-      KernelRunner cached(make_cached, {q, cache, cache, I64({2})}, {q}, attributes);
+      std::vector<TensorType> inputs = {q, cache, cache};
+      if (has_options) inputs.push_back(Of({heads}));
+      const auto start_input = static_cast<int>(inputs.size());
+      inputs.push_back(I64({2}));
+      KernelRunner cached(make_cached, inputs, {q}, attributes);
+      const std::vector<float> sinks = Random(heads, 4);
+      if (has_options) cached.SetInput(3, sinks);
       const std::vector<float> queries = Random(q.shape.num_elements(), 1, -3.0f, 3.0f);
       const std::vector<float> keys = Random(cache.shape.num_elements(), 2);
       const std::vector<float> values = Random(cache.shape.num_elements(), 3);
@@ -194,7 +203,7 @@ TEST_P(AttentionTest, OneQueryOfACacheHasTheSameBits) {
       cached.SetInput(2, values);
       for (const int64_t start : {0, 15, 47, 98, 309}) {
         SCOPED_TRACE(::testing::Message() << head_size << ", " << heads << ", " << start);
-        cached.SetInput(3, std::vector<int64_t>{start, start / 2});
+        cached.SetInput(start_input, std::vector<int64_t>{start, start / 2});
         ASSERT_TRUE(cached.Run().ok());
         for (int64_t b = 0; b < 2; ++b) {
           const int64_t seen = (b == 0 ? start : start / 2) + 1;
@@ -203,7 +212,10 @@ TEST_P(AttentionTest, OneQueryOfACacheHasTheSameBits) {
           const auto make = [](const KernelSpec& spec) {
             return MakeAttention(spec, *GetParam().method);
           };
-          KernelRunner whole(make, {row, rows, rows}, {row, F32({1, heads, 1})}, attributes);
+          std::vector<TensorType> inputs_of_whole = {row, rows, rows};
+          if (has_options) inputs_of_whole.push_back(Of({heads}));
+          KernelRunner whole(make, inputs_of_whole, {row, F32({1, heads, 1})}, attributes);
+          if (has_options) whole.SetInput(3, sinks);
           const auto part = [&](const std::vector<float>& of, int64_t size,
                                 const TensorType& type) {
             const auto begin = of.begin() + b * size;

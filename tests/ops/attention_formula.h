@@ -30,6 +30,7 @@ class AttentionFormula {
     int next = q == 0 ? 3 : 6;
     if (attributes_.Bool("masked")) mask_ = &call.inputs[next++];
     if (attributes_.Bool("biased")) bias_ = &call.inputs[next++];
+    if (attributes_.Bool("has_sinks")) sinks_ = &call.inputs[next++];
     if (!attributes_.Has("probability")) return;
     num_parts_ = attributes_.Int("parts");
     if (num_parts_ > 1) {
@@ -66,9 +67,21 @@ class AttentionFormula {
     return mask_->values[b * keys + j] != 0.0;
   }
   double Score(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    double dot = 0.0;
-    for (int64_t c = 0; c < size; ++c) dot += q_[Q(b, h, i, c)] * k_[K(b, h, j, c)];
-    return dot * scale + (bias_ == nullptr ? 0.0 : bias_->values[Bias(b, h, i, j)]);
+    const double cap = attributes_.Float("soft_cap");
+    const double scaled = ScaledProduct(b, h, i, j);
+    const double capped = cap == 0.0 ? scaled : cap * std::tanh(scaled / cap);
+    return capped + (bias_ == nullptr ? 0.0 : bias_->values[Bias(b, h, i, j)]);
+  }
+  // The derivative of the score by the product of query and key.
+  double Slope(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    const double cap = attributes_.Float("soft_cap");
+    if (cap == 0.0) return scale;
+    const double share = std::tanh(ScaledProduct(b, h, i, j) / cap);
+    return scale * (1.0 - share * share);
+  }
+  // What the head's sink adds to a sum of weights.
+  double SinkWeight(int64_t h) const {
+    return sinks_ == nullptr ? 0.0 : std::exp(sinks_->values[h]);
   }
   // For a call that has some parts of the heads.
   int64_t WholeHead(int64_t h) const {
@@ -114,11 +127,18 @@ class AttentionFormula {
   }
 
  private:
+  double ScaledProduct(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    double dot = 0.0;
+    for (int64_t c = 0; c < size; ++c) dot += q_[Q(b, h, i, c)] * k_[K(b, h, j, c)];
+    return dot * scale;
+  }
+
   const ReferenceCall& call_;
   const ir::Attributes& attributes_;
   const std::vector<double>&q_, &k_, &v_;
   const ReferenceTensor* mask_ = nullptr;
   const ReferenceTensor* bias_ = nullptr;
+  const ReferenceTensor* sinks_ = nullptr;
   const ReferenceTensor* part_ = nullptr;
   int64_t num_parts_ = 1, own_parts_ = 1;
   RandomKey key_;

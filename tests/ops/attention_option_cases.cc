@@ -15,7 +15,7 @@ ReferenceOutputs Forward(const ReferenceCall& call, int q) {
   std::vector<double> out(call.inputs[q].values.size(), 0.0);
   std::vector<double> log_sum_exp(at.batch * at.heads * at.queries);
   at.ForEachRow([&](int64_t b, int64_t h, int64_t i) {
-    double sum = 0.0;
+    double sum = at.SinkWeight(h);
     for (int64_t j = 0; j < at.keys; ++j) {
       if (at.Sees(b, i, j)) sum += std::exp(at.Score(b, h, i, j));
     }
@@ -40,8 +40,8 @@ ReferenceOutputs Gradients(const ReferenceCall& call) {
     for (int64_t c = 0; c < at.size; ++c) {
       const int64_t q_at = at.Q(b, h, i, c);
       const int64_t k_at = at.K(b, h, j, c);
-      gradients[0][q_at] += dscore * at.scale * k[k_at];
-      gradients[1][k_at] += dscore * at.scale * q[q_at];
+      gradients[0][q_at] += dscore * at.Slope(b, h, i, j) * k[k_at];
+      gradients[1][k_at] += dscore * at.Slope(b, h, i, j) * q[q_at];
       gradients[2][k_at] += weight * at.Keep(b, h, i, j) * dout[q_at];
     }
   });
@@ -80,6 +80,8 @@ struct Options {
   double scale = 0.0;
   int mask_dims = 0;  // 1: lengths; 2: keys
   Shape bias = {};    // no dims: none
+  double soft_cap = 0.0;
+  bool has_sinks = false;
   // The number of parts of the heads, and which of them the call has.
   int64_t parts = 1, own_parts = 1, first_part = 0;
 };
@@ -94,11 +96,12 @@ void AddCases(const std::string& op, const std::string& label, const Sizes& s,
   if (options.mask_dims == 2) extra.push_back(I64({s.batch, s.keys}, 2));
   const bool biased = options.bias.num_dims() > 0;
   if (biased) extra.push_back(F32(options.bias));
+  if (options.has_sinks) extra.push_back(F32({s.heads}, -1.0, 3.0));
   if (options.parts > 1) extra.push_back(I64({options.own_parts}, 1));
-  ir::Attributes attributes = {{"heads", s.heads},         {"key_heads", s.key_heads},
-                               {"causal", options.causal}, {"window", options.window},
-                               {"scale", options.scale},   {"masked", options.mask_dims > 0},
-                               {"biased", biased}};
+  ir::Attributes attributes = {
+      {"heads", s.heads},         {"key_heads", s.key_heads},     {"causal", options.causal},
+      {"window", options.window}, {"scale", options.scale},       {"masked", options.mask_dims > 0},
+      {"biased", biased},         {"soft_cap", options.soft_cap}, {"has_sinks", options.has_sinks}};
   const bool drops = op == "dropout_attention";
   if (drops) {
     attributes.Set("probability", 0.25);
@@ -190,6 +193,17 @@ void AddRejections(std::vector<Rejection>* rejections) {
        "dot_product_attention: bias is not (1 or B, 1 or H, Tq, Tk): q f32[2,5,8], k f32[2,3,4], v "
        "f32[2,3,4], bias f32[1,3,5,3]"},
   };
+  rejections->push_back({op,
+                         {q, k, k, F32({1})},
+                         with("has_sinks", true),
+                         "dot_product_attention: sinks are not (H), one for each head of q: q "
+                         "f32[2,5,8], k f32[2,3,4], v f32[2,3,4], sinks f32[1]"});
+  rejections->push_back(
+      {op,
+       {q, k, k},
+       with("soft_cap", -1.0),
+       "dot_product_attention: soft_cap is -1, expected a positive number, or 0 for "
+       "none"});
   ir::Attributes drops = with("probability", 1.0);
   drops.Set("stream", int64_t{0});
   rejections->push_back({"dropout_attention",
@@ -231,6 +245,26 @@ FamilyCases AttentionOptionCases() {
   add("bias", {2, 3, 5, 2, 1, 4}, {.scale = 0.3, .bias = {1, 2, 3, 5}});
   add("all options", {2, 5, 6, 4, 2, 3},
       {.causal = true, .window = 4, .mask_dims = 2, .bias = {2, 4, 5, 6}});
+  add("soft cap", {2, 5, 5, 4, 2, 4}, {.causal = true, .soft_cap = 1.5});
+  add("soft cap, bias", {2, 3, 5, 2, 1, 4}, {.bias = {1, 2, 3, 5}, .soft_cap = 0.7});
+  add("sinks", {2, 5, 5, 4, 2, 4}, {.causal = true, .has_sinks = true});
+  add("sinks, no keys", {1, 6, 4, 2, 2, 3}, {.causal = true, .has_sinks = true});
+  add("splits", {6, 3, 2, 2, 1, 4}, {.soft_cap = 1.0, .has_sinks = true});
+  add("heads", {1, 3, 2, 12, 6, 4}, {.soft_cap = 1.0, .has_sinks = true});
+  add("splits, all options", {6, 3, 2, 2, 1, 4},
+      {.causal = true,
+       .window = 2,
+       .mask_dims = 2,
+       .bias = {6, 2, 3, 2},
+       .soft_cap = 2.0,
+       .has_sinks = true});
+  add("heads, all options", {6, 3, 2, 12, 6, 4},
+      {.causal = true,
+       .window = 2,
+       .mask_dims = 2,
+       .bias = {1, 12, 3, 2},
+       .soft_cap = 2.0,
+       .has_sinks = true});
   add("splits", {6, 3, 2, 2, 1, 4}, {});
   add("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1});
   add("splits", {6, 3, 2, 2, 1, 4}, {.bias = {1, 1, 3, 2}});
@@ -246,12 +280,15 @@ FamilyCases AttentionOptionCases() {
   add("long, window", {1, 130, 140, 2, 1, 5}, {.causal = true, .window = 33});
   add("long, all options", {2, 67, 70, 2, 1, 17},
       {.causal = true, .window = 40, .mask_dims = 2, .bias = {1, 2, 67, 70}});
+  add("long, soft cap, sinks", {1, 67, 131, 4, 2, 17},
+      {.causal = true, .soft_cap = 1.5, .has_sinks = true});
   const auto drop = [&](const char* label, const Sizes& sizes, const Options& options) {
     AddCases("dropout_attention", label, sizes, options, &family.cases);
   };
   drop("causal", {2, 5, 5, 2, 1, 4}, {.causal = true});
   drop("all options", {2, 5, 6, 4, 2, 3},
        {.causal = true, .window = 4, .mask_dims = 2, .bias = {2, 4, 5, 6}});
+  drop("soft cap, sinks", {2, 5, 5, 2, 1, 4}, {.causal = true, .soft_cap = 1.5, .has_sinks = true});
   drop("splits", {6, 3, 2, 2, 1, 4}, {});
   drop("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1, .bias = {1, 2, 3, 2}});
   drop("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 2, .bias = {6, 2, 3, 2}});

@@ -38,6 +38,7 @@ struct GradientScratch {
   float* douts;
   float* scores;
   float* dscores;
+  float* slopes;
   float* dot;  // of queries; likewise log_sum_exp
   float* log_sum_exp;
   float* bits;
@@ -49,6 +50,7 @@ struct GradientScratch {
         douts(carver.Take(shape.columns_size())),
         scores(carver.Take(shape.scores_size())),
         dscores(carver.Take(shape.scores_size())),
+        slopes(carver.Take(shape.soft_cap > 0.0f ? shape.scores_size() : 0)),
         dot(carver.Take(shape.block)),
         log_sum_exp(carver.Take(shape.block)),
         bits(carver.Take(DropoutBitsSize(shape))) {}
@@ -66,7 +68,7 @@ struct GradientScratch {
     ReduceQueries(shape, head, begin);
     MultiplyKeys(shape, begin, keys, queries, scores);
     MultiplyKeys(shape, begin, values, douts, dscores);
-    if (!shape.is_plain()) FindScores(shape, head.options, begin, scores);
+    if (!shape.is_plain()) FindScores(shape, head.options, begin, scores, slopes);
     if (shape.dropout > 0.0) Drop(shape, head, begin, DType::kF32, dscores);
   }
 
@@ -178,6 +180,7 @@ class AttentionGrad : public Kernel {
       scratch.FindGradients(shape_, head, begin);
       SoftmaxGradDown(shape_, begin, {scratch.log_sum_exp, scratch.dot}, scratch.scores,
                       scratch.dscores, scratch.weights, scratch.dproducts);
+      if (shape_.soft_cap > 0.0f) ScaleBySlopes(shape_, begin, scratch.slopes, scratch.dproducts);
       if (shape_.dropout > 0.0) scratch.Drop(shape_, head, begin, shape_.dtype, scratch.weights);
 
       const ScoreOperand weights(shape_, begin, scratch.weights, scratch.packed_weights);

@@ -35,8 +35,9 @@ void RunHead(const AttentionShape& shape, const HeadInput& q, const HeadOptions&
     const int64_t queries = shape.num_queries(begin);
     PackColumns(shape, q, begin, scratch.queries);
     MultiplyKeys(shape, begin, scratch.keys, scratch.queries, scratch.scores);
-    if (!is_plain) FindScores(shape, options, begin, scratch.scores);
-    SoftmaxDown(shape, begin, scratch.scores, scratch.weights, scratch.maxima, scratch.weight_sums);
+    if (!is_plain) FindScores(shape, options, begin, scratch.scores, nullptr);
+    SoftmaxDown(shape, begin, scratch.scores, options.sink, scratch.weights, scratch.maxima,
+                scratch.weight_sums);
     if (!is_plain) CloseRowsWithoutKeys(shape, scratch.maxima, scratch.weight_sums);
     if (log_sum_exp != nullptr) {
       LogSumExp(scratch.maxima, scratch.weight_sums, queries, log_sum_exp + begin);

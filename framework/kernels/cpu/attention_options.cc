@@ -34,13 +34,28 @@ bool Shows(const AttentionShape& shape, const int64_t* mask, int64_t key) {
   return shape.mask_counts ? key < *mask : mask[key] != 0;
 }
 
+// Caps scores, and finds the slopes unless they are null.
+void CapRow(float cap, const LaneRange& lanes, float* row, float* slopes) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = lanes.begin; i < lanes.end; ++i) row[i] = CappedScore(row[i], cap);
+    if (slopes == nullptr) return;
+    ZG_INDEPENDENT
+    for (int64_t i = lanes.begin; i < lanes.end; ++i) {
+      const float share = row[i] / cap;
+      slopes[i] = 1.0f - share * share;
+    }
+  });
+}
+
 template <typename T>
 void ScaleRow(const AttentionShape& shape, const T* bias, int64_t begin, const LaneRange& lanes,
-              float* row) {
+              float* row, float* slopes) {
   const float scale = shape.scale;
   const int64_t known = bias == nullptr ? 0 : std::min(lanes.end, shape.num_queries(begin));
   for (int64_t i = 0; i < lanes.begin; ++i) row[i] = kHiddenScore;
   for (int64_t i = lanes.begin; i < lanes.end; ++i) row[i] *= scale;
+  if (shape.soft_cap > 0.0f) CapRow(shape.soft_cap, lanes, row, slopes);
   for (int64_t i = lanes.begin; i < known; ++i) {
     row[i] = BiasedScore(row[i], ToF32(bias[(begin + i) * shape.bias_row_stride]));
   }
@@ -48,6 +63,13 @@ void ScaleRow(const AttentionShape& shape, const T* bias, int64_t begin, const L
 }
 
 }  // namespace
+
+float SinkOf(const AttentionShape& shape, const KernelArguments& arguments, int64_t head) {
+  if (shape.sinks_input < 0) return kNoSink;
+  return WithFloatType(shape.dtype, [&](auto zero) {
+    return ToF32(arguments.input<decltype(zero)>(shape.sinks_input)[head]);
+  });
+}
 
 HeadOptions::HeadOptions(const AttentionShape& shape, const KernelArguments& arguments,
                          int64_t batch, int64_t head) {
@@ -59,6 +81,7 @@ HeadOptions::HeadOptions(const AttentionShape& shape, const KernelArguments& arg
     const int64_t offset = batch * shape.bias_batch_stride + head * shape.bias_head_stride;
     bias = arguments.input<char>(shape.bias_input) + offset * SizeOf(shape.dtype);
   }
+  sink = SinkOf(shape, arguments, head);
   if (shape.dropout > 0.0) {
     const StepContext& step = *arguments.step;
     key = FoldIn(RandomKey{step.seed}, static_cast<uint64_t>(step.step));
@@ -70,18 +93,33 @@ HeadOptions::HeadOptions(const AttentionShape& shape, const KernelArguments& arg
 }
 
 void FindScores(const AttentionShape& shape, const HeadOptions& options, int64_t begin,
-                float* products) {
+                float* products, float* slopes) {
   const int64_t end = shape.end_key(begin);
-  for (int64_t key = shape.first_key(begin); key < end; ++key) {
+  const int64_t first = shape.first_key(begin);
+  if (shape.soft_cap == 0.0f) slopes = nullptr;
+  if (slopes != nullptr) std::fill(slopes + first * shape.block, slopes + end * shape.block, 0.0f);
+  for (int64_t key = first; key < end; ++key) {
     LaneRange lanes = QueriesThatSee(shape, begin, key);
     if (!Shows(shape, options.mask, key)) lanes = {0, 0};
     float* const row = products + key * shape.block;
     WithFloatType(shape.dtype, [&](auto zero) {
       using T = decltype(zero);
       const T* const bias = static_cast<const T*>(options.bias);
-      ScaleRow(shape, bias == nullptr ? bias : bias + key, begin, lanes, row);
+      ScaleRow(shape, bias == nullptr ? bias : bias + key, begin, lanes, row,
+               slopes == nullptr ? nullptr : slopes + key * shape.block);
     });
   }
+}
+
+void ScaleBySlopes(const AttentionShape& shape, int64_t begin, const float* slopes,
+                   void* dproducts) {
+  const int64_t first = shape.first_key(begin) * shape.block;
+  const int64_t end = shape.end_key(begin) * shape.block;
+  WithFloatType(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* const numbers = static_cast<T*>(dproducts);
+    for (int64_t i = first; i < end; ++i) numbers[i] = FromF32<T>(ToF32(numbers[i]) * slopes[i]);
+  });
 }
 
 void CloseRowsWithoutKeys(const AttentionShape& shape, float* maxima, float* sums) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "framework/base/host_device.h"
 #include "framework/base/random.h"
 #include "framework/kernels/cpu/attention_blocks.h"
 #include "framework/kernels/kernel.h"
+#include "framework/kernels/math/elementary_math.h"
 
 namespace zg {
 
@@ -17,10 +19,19 @@ ZG_INLINE float BiasedScore(float score, float bias) {
   return biased < kHiddenScore ? kHiddenScore : biased;
 }
 
+// The factor of a score's gradient is 1 - (capped / cap)^2.
+ZG_INLINE float CappedScore(float score, float cap) { return cap * elementwise::Tanh(score / cap); }
+
+// The sink of head `head`, a score that is part of its queries' sums; -infinity, which adds nothing, if
+// there are none.
+inline constexpr float kNoSink = -std::numeric_limits<float>::infinity();
+float SinkOf(const AttentionShape& shape, const KernelArguments& arguments, int64_t head);
+
 // The options' operands for one head.
 struct HeadOptions {
   const int64_t* mask = nullptr;  // one number per key, or the number of keys
   const void* bias = nullptr;     // (Tq, Tk)
+  float sink = kNoSink;
   RandomKey key;
   uint64_t first_element = 0;  // index of the weight of query 0 and key 0 in the whole micro-batch
 
@@ -28,10 +39,15 @@ struct HeadOptions {
               int64_t head);
 };
 
-// Turns products with the queries from `begin` on into scores: scaled, with the bias added, and
-// hidden where a query does not see a key.
+// Turns products with the queries from `begin` on into scores: scaled, capped, with the bias added, and
+// hidden where a query does not see a key. With a cap, `slopes` (null: not wanted) are the factors that
+// it puts on the scores' gradients.
 void FindScores(const AttentionShape& shape, const HeadOptions& options, int64_t begin,
-                float* products);
+                float* products, float* slopes);
+
+// Multiplies gradients of products, in the operands' dtype, by the slopes of a cap.
+void ScaleBySlopes(const AttentionShape& shape, int64_t begin, const float* slopes,
+                   void* dproducts);
 
 // Queries that see no key get 0 from the sum of any values.
 void CloseRowsWithoutKeys(const AttentionShape& shape, float* maxima, float* sums);

@@ -34,6 +34,7 @@ struct Column {
   int64_t stride;
   float scale;           // from products to scores
   float gradient_scale;  // from scores' gradients to products' gradients
+  float sink;            // a score that sums begin with; -infinity: none
 };
 
 // Calls body(row, hidden) for each visible key: the first `hidden` queries do not see it.
@@ -76,8 +77,8 @@ ZG_INLINE void SoftmaxColumnOf(const Column& column, const float* products, T* w
   const float scale = column.scale;
   float maxima[kColumn];
   float sums[kColumn];
-  for (int i = 0; i < kColumn; ++i) maxima[i] = -kInfinity;
-  for (int i = 0; i < kColumn; ++i) sums[i] = 0.0f;
+  const float sink = column.sink;
+  for (int i = 0; i < kColumn; ++i) maxima[i] = sink;
   ForSeenKeys(
       column, [&](int64_t row, int hidden) __attribute__((always_inline)) {
         for (int i = 0; i < kColumn; ++i) {
@@ -85,6 +86,7 @@ ZG_INLINE void SoftmaxColumnOf(const Column& column, const float* products, T* w
           maxima[i] = maxima[i] > score ? maxima[i] : score;
         }
       });
+  for (int i = 0; i < kColumn; ++i) sums[i] = sink == -kInfinity ? 0.0f : Exp(sink - maxima[i]);
   ForSeenKeys(
       column, [&](int64_t row, int hidden) __attribute__((always_inline)) {
         float weight[kColumn];
@@ -176,6 +178,7 @@ void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
   column.stride = shape.block;
   column.scale = is_plain ? shape.scale : 1.0f;
   column.gradient_scale = shape.scale;
+  column.sink = -kInfinity;
   for (int64_t first = 0; first < shape.num_queries(begin); first += kColumn) {
     const bool cuts = shape.causal && is_plain;
     column.open = cuts ? std::min(begin + first + shape.offset(), column.keys) : column.keys;
@@ -203,11 +206,12 @@ void ScaleRow(const float* row, float factor, T* out, int64_t count) {
 
 }  // namespace
 
-void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* products, void* weights,
-                 float* maxima, float* sums) {
+void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* products, float sink,
+                 void* weights, float* maxima, float* sums) {
   WithScoreType(shape, [&](auto zero) {
     auto* const typed = static_cast<decltype(zero)*>(weights);
-    ForColumns(shape, begin, [&](int64_t at, int64_t first, const Column& column) {
+    ForColumns(shape, begin, [&](int64_t at, int64_t first, Column column) {
+      column.sink = sink;
       SoftmaxColumn(column, products + at, typed + at, maxima + first, sums + first);
     });
   });

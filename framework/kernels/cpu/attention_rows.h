@@ -9,10 +9,11 @@
 namespace zg {
 
 // Turns products with the queries from `begin` on into weights e^(scale * product - maximum), 0
-// where a query does not see a key, and computes the maximum and the sum of each query's weights.
-// `weights` are in the operands' dtype; in f32 they replace the products.
-void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* products, void* weights,
-                 float* maxima, float* sums);
+// where a query does not see a key, and computes the maximum and the sum of each query's weights, with
+// those of the sink (attention_options.h). `weights` are in the operands' dtype; in f32 they replace the
+// products.
+void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* products, float sink,
+                 void* weights, float* maxima, float* sums);
 
 // Per-query inputs of the gradient for a block of queries, one lane per query.
 struct QueryLanes {

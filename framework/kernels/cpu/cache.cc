@@ -163,11 +163,12 @@ class CachedAttention : public Kernel {
     const auto run = [&](int64_t b, int64_t g, const QueryScratch& scratch) {
       const AttentionShape seen = SeenBy(arguments, b);
       const int64_t first = g * shape_.group();
-      RunQueryHeads(seen, {seen, arguments.inputs[0], seen.q, b, first},
-                    KeysIn(arguments.inputs[1], seen, b, g),
-                    KeysIn(arguments.inputs[2], seen, b, g),
-                    HeadOptions(seen, arguments, b, first).bias, scratch,
-                    {seen, arguments.outputs[0], seen.out, b, first});
+      const QueryHeads queries = {{seen, arguments.inputs[0], seen.q, b, first},
+                                  HeadOptions(seen, arguments, b, first).bias,
+                                  {seen, arguments.outputs[0], seen.out, b, first},
+                                  first};
+      RunQueryHeads(seen, arguments, queries, KeysIn(arguments.inputs[1], seen, b, g),
+                    KeysIn(arguments.inputs[2], seen, b, g), scratch);
     };
     ForKeyHeads<QueryScratch>(shape_, arguments, num_sharing_, run);
   }

@@ -15,29 +15,42 @@
 namespace zg {
 namespace {
 
-// Turns products into weights e^(score - maximum), where score = scale * product + bias, and returns
-// their sum in the order of the keys; infinity if the bias hides all of them. `bias` may be null.
+// How products become scores.
+struct RowOptions {
+  float scale;
+  float soft_cap;
+  float sink;
+};
+
+// Turns products into weights e^(score - maximum), and returns their sum, from that of the sink on in the
+// order of the keys; infinity if the bias hides all of them. `bias` may be null.
 template <typename T>
-ZG_INLINE float SoftmaxRowOf(float scale, int64_t keys, const T* bias, float* row) {
+ZG_INLINE float SoftmaxRowOf(const RowOptions& options, int64_t keys, const T* bias, float* row) {
+  const float scale = options.scale, cap = options.soft_cap, sink = options.sink;
   ZG_INDEPENDENT
   for (int64_t key = 0; key < keys; ++key) row[key] *= scale;
+  if (cap > 0.0f) {
+    ZG_INDEPENDENT
+    for (int64_t key = 0; key < keys; ++key) row[key] = CappedScore(row[key], cap);
+  }
   if (bias != nullptr) {
     ZG_INDEPENDENT
     for (int64_t key = 0; key < keys; ++key) row[key] = BiasedScore(row[key], ToF32(bias[key]));
   }
-  const float maximum = MaximumOf(row, keys);
+  const float largest = MaximumOf(row, keys);
+  const float maximum = sink > largest ? sink : largest;
   ZG_INDEPENDENT
   for (int64_t key = 0; key < keys; ++key) row[key] = Exp(row[key] - maximum);
-  float sum = 0.0f;
+  float sum = sink == kNoSink ? 0.0f : Exp(sink - maximum);
   for (int64_t key = 0; key < keys; ++key) sum += row[key];
   return maximum == kHiddenScore ? std::numeric_limits<float>::infinity() : sum;
 }
-float SoftmaxRow(const AttentionShape& shape, const void* bias, float* row) {
+float SoftmaxRow(const AttentionShape& shape, float sink, const void* bias, float* row) {
   return WithFloatType(shape.dtype, [&](auto zero) {
     const auto* const of_keys = static_cast<const decltype(zero)*>(bias);
-    const float scale = shape.scale;
+    const RowOptions options = {shape.scale, shape.soft_cap, sink};
     const int64_t keys = shape.keys;
-    return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(scale, keys, of_keys, row); });
+    return Multiversion([=]() ZG_VERSION { return SoftmaxRowOf(options, keys, of_keys, row); });
   });
 }
 
@@ -55,16 +68,16 @@ void ForParts(int64_t keys, const Body& body) {
 
 }  // namespace
 
-void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadInput& k,
-                   const HeadInput& v, const void* bias, const QueryScratch& scratch,
-                   const HeadOutput& out) {
+void RunQueryHeads(const AttentionShape& shape, const KernelArguments& arguments,
+                   const QueryHeads& queries, const HeadInput& k, const HeadInput& v,
+                   const QueryScratch& scratch) {
   const GemmMethod& method = *shape.method;
   const int64_t heads = shape.group();
   const int64_t size = shape.head_size;
   const int64_t element_bytes = SizeOf(shape.dtype);
   const int64_t stride = scratch.score_stride;
 
-  method.pack_a({q.data, size, true, heads, size}, scratch.queries);
+  method.pack_a({queries.q.data, size, true, heads, size}, scratch.queries);
   BlockProduct product;
   product.b = scratch.part;
   product.rows = heads;
@@ -83,15 +96,15 @@ void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadIn
   auto* const weights = reinterpret_cast<char*>(scratch.weights);
   for (int64_t h = 0; h < heads; ++h) {
     float* const row = scratch.scores + h * stride;
-    const void* const of_head = bias == nullptr ? nullptr
-                                                : static_cast<const char*>(bias) +
-                                                      h * shape.bias_head_stride * element_bytes;
-    scratch.weight_sums[h] = SoftmaxRow(shape, of_head, row);
+    const auto* bias = static_cast<const char*>(queries.bias);
+    if (bias != nullptr) bias += h * shape.bias_head_stride * element_bytes;
+    const float sink = SinkOf(shape, arguments, queries.first + h);
+    scratch.weight_sums[h] = SoftmaxRow(shape, sink, bias, row);
     if (shape.dtype == DType::kF32) continue;
     ConvertFloats(DType::kF32, row, shape.dtype, weights + h * stride * element_bytes, shape.keys);
   }
 
-  HeadOutput rows = out;  // of the heads, one behind the other
+  HeadOutput rows = queries.out;  // of the heads, one behind the other
   rows.positions = heads;
   rows.stride = size;
   rows.row_bytes = size * element_bytes;

@@ -46,10 +46,17 @@ struct QueryScratch {
         weight_sums(carver.Take(shape.group())) {}
 };
 
-// Must be called within a GemmScope. `q`, `bias` (null: none) and `out` are those of the group's first
-// head; the other heads lie behind it.
-void RunQueryHeads(const AttentionShape& shape, const HeadInput& q, const HeadInput& k,
-                   const HeadInput& v, const void* bias, const QueryScratch& scratch,
-                   const HeadOutput& out);
+// The heads of queries that use one head of keys.
+struct QueryHeads {
+  HeadInput q;       // of the first of them; the others lie behind it. Likewise bias and out
+  const void* bias;  // null: none
+  HeadOutput out;
+  int64_t first;  // its index
+};
+
+// Must be called within a GemmScope.
+void RunQueryHeads(const AttentionShape& shape, const KernelArguments& arguments,
+                   const QueryHeads& queries, const HeadInput& k, const HeadInput& v,
+                   const QueryScratch& scratch);
 
 }  // namespace zg

@@ -109,6 +109,7 @@ template <typename T>
 OptionOperands<T> OptionsIn(const AttentionCall& call, const KernelArguments& arguments) {
   return {call.mask_input < 0 ? nullptr : arguments.input<int64_t>(call.mask_input),
           call.bias_input < 0 ? nullptr : arguments.input<T>(call.bias_input),
+          call.sinks_input < 0 ? nullptr : arguments.input<T>(call.sinks_input),
           call.part_input < 0 ? nullptr : arguments.input<int64_t>(call.part_input),
           arguments.device_step};
 }

@@ -5,6 +5,7 @@
 #include "framework/base/random.h"
 #include "framework/kernels/cuda/attention_rows.cuh"
 #include "framework/kernels/cuda/rounding.cuh"
+#include "framework/kernels/math/elementary_math.h"
 #include "framework/kernels/math/vector_math.h"
 
 namespace zg::cuda {
@@ -14,6 +15,7 @@ template <typename T>
 struct HeadOptions {
   const int64_t* mask;  // one number per key, or the number of keys
   const T* bias;        // (Tq, Tk)
+  float sink;           // a score that sums begin with; -infinity: none
   uint64_t seed;        // of the random key
   uint64_t stream;
   int64_t first_element;  // of the weight of query 0 and key 0
@@ -22,7 +24,7 @@ struct HeadOptions {
 template <typename T>
 __device__ inline HeadOptions<T> OptionsOf(const OptionOperands<T>& operands,
                                            const AttentionShape& shape, const Head& at) {
-  HeadOptions<T> options = {nullptr, nullptr, 0, 0, 0};
+  HeadOptions<T> options = {nullptr, nullptr, -INFINITY, 0, 0, 0};
   if (shape.is_plain) return options;
   if (operands.mask != nullptr) {
     options.mask = operands.mask + at.batch * (shape.mask_counts ? 1 : shape.keys);
@@ -31,6 +33,7 @@ __device__ inline HeadOptions<T> OptionsOf(const OptionOperands<T>& operands,
     options.bias =
         operands.bias + at.batch * shape.bias_batch_stride + at.head * shape.bias_head_stride;
   }
+  if (operands.sinks != nullptr) options.sink = Widen(operands.sinks[at.head]);
   if (shape.drop_threshold > 0) {
     RandomKey key{operands.step->seed};
     key = FoldIn(key, static_cast<uint64_t>(operands.step->step));
@@ -56,6 +59,17 @@ __device__ inline bool SeesWithOptions(const HeadOptions<T>& options, const Atte
   return shape.mask_counts ? key < *options.mask : options.mask[key] != 0;
 }
 
+__device__ inline float CappedScore(float score, float cap) {
+  return cap == 0.0f ? score : cap * elementwise::Tanh(score / cap);
+}
+
+// The derivative of the capped score.
+__device__ inline float SlopeOf(const AttentionShape& shape, float product) {
+  if (shape.soft_cap == 0.0f) return 1.0f;
+  const float share = CappedScore(product * shape.scale, shape.soft_cap) / shape.soft_cap;
+  return 1.0f - share * share;
+}
+
 // The score from the product of a query and a key; at most kHiddenScore if the query does not see
 // the key.
 template <typename T>
@@ -63,7 +77,7 @@ __device__ inline float ScoreOf(const HeadOptions<T>& options, const AttentionSh
                                 int64_t query, int64_t key, float product) {
   if (shape.is_plain) return Sees(shape, query, key) ? product * shape.scale : -INFINITY;
   if (query >= shape.queries || !SeesWithOptions(options, shape, query, key)) return kHiddenScore;
-  float score = product * shape.scale;
+  float score = CappedScore(product * shape.scale, shape.soft_cap);
   if (options.bias != nullptr) score += Widen(options.bias[query * shape.keys + key]);
   return score < kHiddenScore ? kHiddenScore : score;
 }

@@ -18,6 +18,7 @@ struct AttentionShape {
   bool causal;
   bool is_plain;  // without the options below
   float scale;
+  float soft_cap;  // 0: none
   AttentionRows q, k, v, out;
   int window;
   bool mask_counts;
@@ -42,6 +43,7 @@ struct AttentionShape {
         causal(call.causal),
         is_plain(call.is_plain()),
         scale(call.scale),
+        soft_cap(call.soft_cap),
         q(call.q),
         k(call.k),
         v(call.v),
@@ -61,6 +63,7 @@ template <typename T>
 struct OptionOperands {
   const int64_t* mask;
   const T* bias;
+  const T* sinks;
   const int64_t* part;
   const StepContext* step;
 };

@@ -139,8 +139,8 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
   float out[kRows][kColumns];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    maxima[i] = -INFINITY;
-    sums[i] = 0.0f;
+    maxima[i] = options.sink;
+    sums[i] = options.sink == -INFINITY ? 0.0f : 1.0f;
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) out[i][j] = 0.0f;
   }
@@ -202,8 +202,8 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
   StoreTile<kTile, kSize>(out, QueryRows(arrays.out, shape.out, shape, at), shape, first);
 }
 
-// Turns products and the gradients of weights into scores' gradients: with s = scale product +
-// bias, w = e^(s - log_sum_exp), dproduct = w (dw - dot) scale; for dropped weights, w and dw are
+// Turns products and the gradients of weights into products' gradients: with s = scale product +
+// bias, w = e^(s - log_sum_exp), dproduct = w (dw - dot) scale slope; for dropped weights, w and dw are
 // 0. Both belong to query first_query + y and key first_key + x; `weights` and `gradients` are rows
 // of queries.
 template <int kTile, typename T>
@@ -222,12 +222,14 @@ __device__ inline void ScoreGradients(const AttentionGradArrays<T>& arrays,
 #pragma unroll
     for (int j = 0; j < kTile / kSide; ++j) {
       const int key = first_key + threadIdx.x + j * kSide;
+      const float slope = SlopeOf(shape, scores[i][j]);
       const float score = ScoreOf(options, shape, query, key, scores[i][j]);
       const bool sees = is_inside && score > kHiddenScore;
       const float weight = sees ? Exp(score - log_sum_exp) : 0.0f;
       const float keep = KeepOf(options, shape, query, key);
       scores[i][j] = weight * keep;
-      gradients[i][j] = sees ? weight * (gradients[i][j] * keep - dot) * shape.scale : 0.0f;
+      const float gradient = weight * (gradients[i][j] * keep - dot) * shape.scale;
+      gradients[i][j] = sees ? gradient * slope : 0.0f;
     }
   }
 }

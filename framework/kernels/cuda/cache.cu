@@ -8,6 +8,7 @@
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
+#include "framework/kernels/math/elementary_math.h"
 #include "framework/kernels/math/vector_math.h"
 
 namespace zg::cuda {
@@ -202,6 +203,7 @@ struct DecodeShape {
   int64_t start_stride;
   int64_t bias_batch_stride, bias_head_stride;
   float scale;
+  float soft_cap;  // 0: none
 };
 
 template <typename T>
@@ -209,7 +211,8 @@ struct DecodeArrays {
   const T* q;
   const T* keys;
   const T* values;
-  const T* bias;  // null: none
+  const T* bias;   // null: none
+  const T* sinks;  // null: none
   const int64_t* starts;
   T* out;
 };
@@ -250,8 +253,9 @@ __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape,
     q[i] = channel < shape.head_size ? Widen(arrays.q[of_query + channel]) : 0.0f;
     sums[i] = 0.0f;
   }
-  float largest = kHiddenScore;
-  float sum = 0.0f;
+  const bool has_sink = arrays.sinks != nullptr && warp == 0;
+  float largest = has_sink ? Widen(arrays.sinks[head]) : kHiddenScore;
+  float sum = has_sink ? 1.0f : 0.0f;
   for (int64_t key = first + warp; key <= position; key += kWarps) {
     const int64_t at = of_keys + key * shape.key_stride;
     float product = 0.0f;
@@ -262,6 +266,7 @@ __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape,
         product = fmaf(q[i], Widen(arrays.keys[at + channel]), product);
     }
     float score = WarpSum(product) * shape.scale;
+    if (shape.soft_cap > 0.0f) score = shape.soft_cap * elementwise::Tanh(score / shape.soft_cap);
     if (bias != nullptr) {
       score += Widen(bias[key]);
       if (score <= kHiddenScore) continue;
@@ -336,12 +341,14 @@ class CachedAttention : public Kernel {
                                start_stride_,
                                call_.bias_batch_stride,
                                call_.bias_head_stride,
-                               call_.scale};
+                               call_.scale,
+                               call_.soft_cap};
     const DecodeArrays<T> arrays = {
         arguments.input<T>(0),
         arguments.input<T>(1),
         arguments.input<T>(2),
         call_.bias_input < 0 ? nullptr : arguments.input<T>(call_.bias_input),
+        call_.sinks_input < 0 ? nullptr : arguments.input<T>(call_.sinks_input),
         arguments.input<int64_t>(start_input_),
         arguments.output<T>(0)};
     const int64_t blocks = call_.batch * call_.queries * call_.heads;
