@@ -117,22 +117,16 @@ struct Score {
 StatusOr<Score> Validate(const Job& job, Trainer& trainer, Task* task) {
   const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "validation");
   models::TextWindows& windows = task->windows;
-  const int64_t rounds = windows.rounds();
   std::vector<int64_t> tokens, labels;
-  Score score;
-  for (int64_t round = 0; round < rounds; ++round) {
-    ZG_RETURN_IF_ERROR(windows.Take(round));
+  const auto hidden = [&](int64_t first_window) -> std::vector<NamedData> {
     tokens = windows.x();
-    models::HideTokens(task->masking, key, windows.FirstWindow(round), task->context, &tokens,
-                       &labels);
-    ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"tokens", tokens}, {"labels", labels}}));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate", "loss"));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> accuracy, trainer.result("validate", "accuracy"));
-    score.loss += loss[0] / static_cast<double>(rounds);
-    score.accuracy += accuracy[0] / static_cast<double>(rounds);
-  }
-  score.guesses = rounds * windows.rows_per_round() * task->masking.guesses_per_row(task->context);
-  return score;
+    models::HideTokens(task->masking, key, first_window, task->context, &tokens, &labels);
+    return {{"tokens", tokens}, {"labels", labels}};
+  };
+  ZG_ASSIGN_OR_RETURN(const std::vector<double> means,
+                      windows.Validate(trainer, {"loss", "accuracy"}, hidden));
+  const int64_t guesses_per_window = task->masking.guesses_per_row(task->context);
+  return Score{means[0], means[1], windows.validation_windows() * guesses_per_window};
 }
 
 // The share of the validation text that is the training text's most frequent token.
@@ -152,16 +146,21 @@ Status Run(Job& job, const Flags& flags) {
   Graph graph("bert");
   const int64_t batch = job.options().batch;
   const Shape shape = {batch, task.context};
-  const auto guess = [&](Inputs& in) {
-    const Var tokens = in.i64("tokens", shape), labels = in.i64("labels", shape);
-    const Var logits = model(tokens);
-    const Var hits = to(equal(argmax(logits, -1), labels), DType::kF32);
-    const auto guesses = static_cast<double>(batch * task.masking.guesses_per_row(task.context));
-    return Outputs{{"loss", cross_entropy(logits, labels, {.ignore_index = -100})},
-                   {"accuracy", sum(hits) / guesses}};
+  const ClassLossOptions of_hidden = {.ignore_index = -100};
+  const auto guesses_per_window = static_cast<double>(task.masking.guesses_per_row(task.context));
+  const auto hits_of = [](Var logits, Var labels) {
+    return to(equal(argmax(logits, -1), labels), DType::kF32);
   };
-  graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay}, guess);
-  graph.eval("validate", guess);
+  graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay}, [&](Inputs& in) {
+    const Var logits = model(in.i64("tokens", shape)), labels = in.i64("labels", shape);
+    return Outputs{{"loss", cross_entropy(logits, labels, of_hidden)},
+                   {"accuracy", sum(hits_of(logits, labels)) / (batch * guesses_per_window)}};
+  });
+  graph.eval("validate", [&](Inputs& in) {
+    const Var logits = model(in.i64("tokens", shape)), labels = in.i64("labels", shape);
+    return Outputs{{"loss", models::WindowLosses(logits, labels, of_hidden)},
+                   {"accuracy", sum(hits_of(logits, labels), {1}) / guesses_per_window}};
+  });
 
   TrainOptions options;
   options.description =

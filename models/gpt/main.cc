@@ -126,7 +126,6 @@ class GptRun {
       const Shape shape = {job_.options().batch, context};
       return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
     };
-    const auto loss_of_context = [&](Inputs& in) { return loss(in, flags_.context); };
     optim::AdamW adamw;
     adamw.lr = flags_.lr;
     adamw.beta2 = 0.99;
@@ -134,7 +133,7 @@ class GptRun {
     if (flags_.short_context > 0) {
       graph.train(adamw, {flags_.short_context, flags_.context}, loss);
     } else {
-      graph.train(adamw, loss_of_context);
+      graph.train(adamw, [&](Inputs& in) { return loss(in, flags_.context); });
     }
     if (flags_.optimizer == "muon") {
       if (flags_.lora > 0) {
@@ -148,7 +147,10 @@ class GptRun {
            optim::Muon{
                .lr = flags_.muon_lr, .weight_decay = flags_.weight_decay, .of_vectors = adamw}});
     }
-    graph.eval("validate", loss_of_context);
+    graph.eval("validate", [&](Inputs& in) {
+      const Shape shape = {job_.options().batch, flags_.context};
+      return models::WindowLosses(model(in.i64("x", shape)), in.i64("y", shape));
+    });
     if (flags_.sample.tokens > 0) {
       generator_.emplace(graph, GeneratorOptions{.context = flags_.context},
                          [&](Var tokens) { return model(tokens); });

@@ -21,14 +21,13 @@ Status TrainLanguage(Job& job, const LanguageTask& task, const Text& text,
   Graph graph(task.name);
   const int64_t batch = job.options().batch;
   const Shape shape = {batch, task.context};
-  const auto loss = [&](Inputs& in) {
-    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
-  };
   graph.train(task.optimizer, [&](Inputs& in) {
-    const Var of_text = loss(in);
+    const Var of_text = cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
     return task.penalty == nullptr ? of_text : of_text + task.penalty();
   });
-  graph.eval("validate", loss);
+  graph.eval("validate", [&](Inputs& in) {
+    return WindowLosses(model(in.i64("x", shape)), in.i64("y", shape));
+  });
   std::optional<Generator> generator;
   if (sample_flags.tokens > 0) {
     generator.emplace(graph, GeneratorOptions{.context = task.context}, model);

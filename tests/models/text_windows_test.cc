@@ -1,4 +1,4 @@
-// Rounds of validation data: as many as requested and available, at least one, or an error.
+// Windows to validate on: as many as wanted and available, or an error.
 
 #include "models/text/text_windows.h"
 
@@ -7,16 +7,15 @@
 namespace zg::models {
 namespace {
 
-TEST(ValidationRounds, AsManyAsFillRounds) {
+TEST(NumValidationWindows, AsManyAsThereAre) {
   const TokenDataset data = *TokenDataset::FromTokens("text", std::vector<uint32_t>(101, 1), 2);
-  EXPECT_EQ(*ValidationRounds(data, 10, 3, 1000), 3);  // of 10 windows
-  EXPECT_EQ(*ValidationRounds(data, 10, 3, 7), 2);
-  EXPECT_EQ(*ValidationRounds(data, 10, 3, 1), 1);
-  EXPECT_EQ(*ValidationRounds(data, 10, 10, 1000), 1);
+  EXPECT_EQ(*NumValidationWindows(data, 10, 1000), 10);
+  EXPECT_EQ(*NumValidationWindows(data, 10, 7), 7);
+  EXPECT_EQ(*NumValidationWindows(data, 100, 1), 1);
   EXPECT_EQ(
-      ValidationRounds(data, 10, 11, 1000).status().message(),
-      "--data: text: 10 validation contexts of 10 tokens, expected at least 11 (--batch times "
-      "the ranks); give more data, a smaller --batch or a smaller --context");
+      NumValidationWindows(data, 101, 1000).status().message(),
+      "--data: text: 101 tokens for validation, expected at least one context of 101 tokens and "
+      "the token after it; give more data, a larger --validation-fraction or a smaller --context");
 }
 
 }  // namespace
