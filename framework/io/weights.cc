@@ -59,6 +59,14 @@ StatusOr<Weights> Weights::Open(const std::string& path) {
   return weights;
 }
 
+std::vector<std::string> Weights::inputs() const {
+  if (checkpoint_) return {directory_};
+  std::vector<std::string> inputs;
+  for (const SafetensorsFile& file : files_) inputs.push_back(file.path());
+  if (!index_.empty()) inputs.push_back(index_);
+  return inputs;
+}
+
 Status Weights::OpenCheckpoint() {
   ZG_ASSIGN_OR_RETURN(checkpoint_, CheckpointReader::Open(path_));
   ZG_RETURN_IF_ERROR(checkpoint_->CheckData());
@@ -79,6 +87,7 @@ Status Weights::OpenFile(const std::string& path) {
 }
 
 Status Weights::OpenIndex(const std::string& path) {
+  index_ = path;
   ZG_ASSIGN_OR_RETURN(const TensorIndex index, ReadTensorIndex(path));
   std::set<std::string> names;
   for (const auto& [tensor, file] : index.file_by_name) names.insert(file);

@@ -34,6 +34,8 @@ class Weights {
   const std::string& path() const { return path_; }
   // The directory of the files.
   const std::string& directory() const { return directory_; }
+  // The paths of what was read: of files, or of a whole checkpoint.
+  std::vector<std::string> inputs() const;
   const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
   // Set for a checkpoint of ours; null otherwise.
   const TrainState* state() const { return checkpoint_ ? &checkpoint_->state() : nullptr; }
@@ -45,6 +47,7 @@ class Weights {
 
   std::string path_;
   std::string directory_;
+  std::string index_;  // the path of an index; empty: there is none
   std::vector<SafetensorsFile> files_;
   std::optional<CheckpointReader> checkpoint_;
   std::map<std::string, Tensor, std::less<>> tensors_;

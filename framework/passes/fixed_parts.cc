@@ -40,7 +40,7 @@ Status SumInParts(const ir::Graph& graph, ir::Node* node) {
   const Mesh& mesh = graph.mesh();
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
     const MeshAxis& along = mesh.axes()[axis];
-    if (along.num_parts() == along.size || KnowsItsPart(*node)) continue;
+    if (!along.has_fixed_parts() || KnowsItsPart(*node)) continue;
     const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, mesh);
     const auto sums = [](Sbp sbp) { return sbp.is_partial(); };
     const auto split = std::find_if(signature.inputs.begin(), signature.inputs.end(),
@@ -55,6 +55,7 @@ Status SumInParts(const ir::Graph& graph, ir::Node* node) {
           "input B along that axis, or give the axis no parts: {}={}",
           node->scope, node->op->name, split->ToString(), along.ToString(), along.name, along.size);
     }
+    if (along.num_parts() == along.size) continue;  // fewer ranks could, with the same bits
     SetSummedParts({along.num_parts() / along.size, split->dim(), split->groups()},
                    &node->attributes);
   }

@@ -37,9 +37,14 @@ Status Generator::CheckText(const std::vector<int64_t>& text) const {
   return Status::Ok();
 }
 
-Status Generator::CheckMaxTokens(int64_t max_tokens) const {
-  if (max_tokens >= 0) return Status::Ok();
-  return InvalidArgument("{}: max_tokens is {}, expected at least 0", who(), max_tokens);
+Status Generator::CheckEnd(int64_t max_tokens, std::optional<int64_t> stop) const {
+  if (max_tokens < 0) {
+    return InvalidArgument("{}: max_tokens is {}, expected at least 0", who(), max_tokens);
+  }
+  const int64_t vocabulary = programs_.vocabulary();
+  if (!stop || (*stop >= 0 && *stop < vocabulary)) return Status::Ok();
+  return InvalidArgument("{}: the token to stop at is {}, expected 0 to {}, the vocabulary", who(),
+                         *stop, vocabulary - 1);
 }
 
 Status Generator::CheckRoom(const std::vector<int64_t>& prompt, int64_t max_tokens,
@@ -71,7 +76,7 @@ struct Generator::Running {
 
 Status Generator::CheckPrompts(const std::vector<std::vector<int64_t>>& prompts,
                                const GenerateOptions& options) const {
-  ZG_RETURN_IF_ERROR(CheckMaxTokens(options.max_tokens));
+  ZG_RETURN_IF_ERROR(CheckEnd(options.max_tokens, options.stop));
   for (size_t i = 0; i < prompts.size(); ++i) {
     Status valid = CheckText(prompts[i]);
     if (valid.ok() && !options.slide) {
@@ -145,7 +150,7 @@ StatusOr<std::vector<Beam>> Generator::beam_search(Trainer& trainer,
     return InvalidArgument("{}: its programs keep no beams; set GeneratorOptions::beams", who());
   }
   ZG_RETURN_IF_ERROR(CheckText(prompt));
-  ZG_RETURN_IF_ERROR(CheckMaxTokens(options.max_tokens));
+  ZG_RETURN_IF_ERROR(CheckEnd(options.max_tokens, options.stop));
   if (!std::isfinite(options.length_penalty)) {
     return InvalidArgument("{}: length_penalty is {}, expected a finite number", who(),
                            options.length_penalty);

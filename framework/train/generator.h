@@ -105,7 +105,7 @@ class Generator {
   struct Running;
   std::string who() const { return programs_.who(); }
   Status CheckText(const std::vector<int64_t>& text) const;
-  Status CheckMaxTokens(int64_t max_tokens) const;
+  Status CheckEnd(int64_t max_tokens, std::optional<int64_t> stop) const;
   Status CheckPrompts(const std::vector<std::vector<int64_t>>& prompts,
                       const GenerateOptions& options) const;
   // Error if `max_tokens` tokens after the prompt outgrow the context.

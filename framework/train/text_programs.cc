@@ -41,7 +41,9 @@ TextPrograms::TextPrograms(Graph& graph, const GeneratorOptions& options,
                            const std::function<Var(Var, Inputs&)>& model)
     : options_(options) {
   if (options.context > 0) options_.chunk = std::min(options.chunk, options.context);
-  const auto call = [&](Inputs& in, int64_t size) { return Call(in, size, model); };
+  const auto call = [&](Inputs& in, int64_t size, bool has_parents = false) {
+    return Call(in, size, has_parents, model);
+  };
   const auto mark = [&] {
     const ir::Section* const section = nn::Trace::Of("Generator").builder().section();
     MarkInputsOfTheText(*section, ProgramOfInputs(options_));
@@ -52,7 +54,7 @@ TextPrograms::TextPrograms(Graph& graph, const GeneratorOptions& options,
     return Outputs{};  // only the caches: what computes logits is dead code
   });
   graph.eval(decode(), [&](Inputs& in) {
-    const Var logits = call(in, 1);
+    const Var logits = call(in, 1, options_.beams > 0);
     mark();
     return logits;
   });
@@ -61,7 +63,8 @@ TextPrograms::TextPrograms(Graph& graph, const GeneratorOptions& options,
   }
 }
 
-Var TextPrograms::Call(Inputs& in, int64_t size, const std::function<Var(Var, Inputs&)>& model) {
+Var TextPrograms::Call(Inputs& in, int64_t size, bool has_parents,
+                       const std::function<Var(Var, Inputs&)>& model) {
   nn::Trace& trace = nn::Trace::Of("Generator");
   if (options_.context < 1 || options_.chunk < 1) {
     return trace.Fail(InvalidArgument("{}: context is {} and chunk {}, expected at least 1 each",
@@ -73,8 +76,7 @@ Var TextPrograms::Call(Inputs& in, int64_t size, const std::function<Var(Var, In
   }
   const Var tokens = in.i64(kTokens, {num_rows(), size}, Sbp::B());
   const Var start = in.i64(kStart, {num_rows()}, Sbp::B());
-  const bool goes_on_from_others = options_.beams > 0 && size == 1;
-  const Var parents = goes_on_from_others ? in.i64(kParents, {num_rows()}, Sbp::B()) : Var();
+  const Var parents = has_parents ? in.i64(kParents, {num_rows()}, Sbp::B()) : Var();
   const nn::Decoding decoding(options_.name, start, options_.context, parents);
   const Var logits = model(tokens, in);
   if (!trace.status().ok() || logits.empty()) return logits;

@@ -77,8 +77,10 @@ class TextPrograms {
   std::string prefill() const { return options_.name + ".prefill"; }
   std::string decode() const { return options_.name + ".decode"; }
   std::string check() const { return options_.name + ".check"; }
-  // Logits of `size` tokens of each text, (rows size, vocabulary).
-  Var Call(Inputs& in, int64_t size, const std::function<Var(Var, Inputs&)>& model);
+  // Logits of `size` tokens of each text, (rows size, vocabulary). With parents a text may go on from
+  // another one.
+  Var Call(Inputs& in, int64_t size, bool has_parents,
+           const std::function<Var(Var, Inputs&)>& model);
   int64_t num_checked() const;  // tokens of "check"
   bool IsForPrefill(const std::vector<TextRow>& rows) const;
   Status Prefill(Trainer& trainer, std::vector<TextRow>* rows,

@@ -161,6 +161,7 @@ struct Training::Impl {
   Status Stop();
   void WarnIfUnfinished() const;
   Status Finish();
+  Status FinishUnsaved(const Status& not_saved);
   Status WriteResults() const;
 
   Job& job;
@@ -246,8 +247,10 @@ StatusOr<bool> Training::Impl::Next() {
   }
   if (has_stepped) {
     trace.AfterStep();
-    ZG_ASSIGN_OR_RETURN(report.was_ended_by_signal, saver.AfterStep(report.steps.back().ms));
+    const StatusOr<bool> is_ended = saver.AfterStep(report.steps.back().ms);
     has_stepped = false;
+    if (!is_ended.ok()) return FinishUnsaved(is_ended.status());
+    report.was_ended_by_signal = *is_ended;
   }
   has_ended = report.was_ended_by_signal || trainer->steps_done() >= job.options().steps;
   if (has_ended) ZG_RETURN_IF_ERROR(Finish());
@@ -262,8 +265,15 @@ Status Training::Impl::Stop() {
   if (has_stepped) trace.AfterStep();
   has_stepped = false;
   has_ended = true;
-  ZG_RETURN_IF_ERROR(saver.AfterLastStep());
+  if (const Status saved = saver.AfterLastStep(); !saved.ok()) return FinishUnsaved(saved);
   return Finish();
+}
+
+// What else the run has to show is not lost with its last checkpoint.
+Status Training::Impl::FinishUnsaved(const Status& not_saved) {
+  has_ended = true;
+  (void)Finish();  // the first error is the one to know
+  return not_saved;
 }
 
 void Training::Impl::WarnIfUnfinished() const {

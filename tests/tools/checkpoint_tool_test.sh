@@ -16,6 +16,8 @@ expect "4 tensors of step 2" export "$directory" "$directory/exported" --dtype f
 expect "4 tensors, 34186 parameters in F32" convert --to classifier "$directory" "$directory/theirs"
 reject 1 "exported: is there already; give --force" export "$directory" "$directory/exported"
 expect "exported: 4 tensors of step 2" export "$directory" "$directory/exported" --optimizer --force
+reject 1 "is read, and cannot be replaced" export "$directory" "$directory/step-00000002/model-00001-of-00001.safetensors" --force
+expect ": whole" verify "$directory/step-00000002"
 reject 2 "--dtype: f64" export "$directory" "$directory/other" --dtype f64
 reject 2 "--from,--to" convert "$directory" "$directory/other"
 reject 2 "--from: llama" convert --from llama "$directory" "$directory/other"

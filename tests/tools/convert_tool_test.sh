@@ -25,6 +25,8 @@ expect "again: bert, 42 tensors" --from "$directory/theirs" "$directory/again" -
   fail "training on what was converted"
 
 reject 1 "again: is there already; give --force" --from $model "$directory/again"
+reject 1 "config.json is read, and cannot be replaced" --from "$directory/theirs" "$directory/theirs/config.json" --force
+reject 1 "is read, and cannot be replaced" --from "$directory/theirs" "$directory/theirs/model.safetensors" --force
 reject 1 "config.json" --from "$directory" "$directory/x"
 reject 1 "--to: got neither of --like and --preset" --to "$directory/x" "$directory/run"
 reject 1 "got the shape [61,32], expected [257,128]" --to "$directory/x" "$directory/run" --preset bert/tiny

@@ -51,6 +51,7 @@ accept "34.2k parameters" --model classifier
 accept "a part of %bucket" "${small[@]}" --ranks 4 --zero 3 --explain %token_embedding.weight
 accept "%mean_loss: f32[] {B}; data: scale {B} -> {B}: all that it is computed from is whole" "${small[@]}" --ranks 4 --explain all
 reject "the program has no value" "${small[@]}" --explain %nothing
+reject "which --json writes, too" "${small[@]}" --json "$files/one" --html "$files/one"
 reject "--explain: --fit searches among many programs" "${small[@]}" --fit 1G --explain %loss
 reject "--explain: --params asks for the paper's formulas" --params 1e9 --explain %loss
 

@@ -41,6 +41,9 @@ reject 1 "is not a directory" train --vocab-size 300 --out "$directory/ab" "$tex
 reject 1 "empty: the file is empty, expected text" train --vocab-size 300 --out "$directory/x" "$directory/empty"
 reject 1 "the file is empty" encode "$directory/empty" --tokenizer "$directory/a" --out "$directory/x.bin"
 reject 1 "gpt2.bin: is there already; give --force" encode "$text" --tokenizer "$directory/gpt2" --out "$directory/gpt2.bin"
+reject 1 "is read, and cannot be replaced" encode "$directory/ab" --tokenizer "$directory/a" --out "$directory/ab" --force
+reject 1 "is read, and cannot be replaced" encode "$text" --tokenizer "$directory/a" --out "$directory/a/tokenizer.json" --force
+reject 1 "is read, and cannot be replaced" decode "$directory/ab.bin" --tokenizer "$directory/a" --out "$directory/ab.bin" --force
 reject 1 "--after-file: got '<y>', expected an added token of" encode "$text" --tokenizer "$directory/b" --out "$directory/x.bin" --after-file '<y>'
 reject 1 "got a directory without a tokenizer" encode "$text" --tokenizer / --out "$directory/x.bin"
 reject 2 "--tokenizer is required" encode "$text" --out "$directory/x.bin"

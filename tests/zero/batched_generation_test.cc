@@ -49,6 +49,7 @@ TEST(BatchedGeneration, DrawsFromTheLogitsOfWholeTexts) {
   for (const Config& config :
        {Config{.model = "gpt", .ranks = 2, .stage = 3, .texts = 3},
         Config{.model = "gpt", .ranks = 1, .dtype = DType::kBF16, .texts = 2, .beams = 2},
+        Config{.model = "gpt", .chunk = 1, .texts = 2, .beams = 2},
         Config{.model = "llama", .chunk = 16, .texts = 8}, Config{.model = "mamba", .texts = 3},
         Config{.model = "hybrid", .ranks = 2, .stage = 2, .texts = 2},
         Config{.model = "distances", .texts = 3}}) {

@@ -248,6 +248,8 @@ TEST(Generation, SaysWhatIsWrong) {
               "generator 'generate': token 0 of the text is -1, expected 0 to 49, the vocabulary");
     EXPECT_EQ(message({1}, {.max_tokens = -1}),
               "generator 'generate': max_tokens is -1, expected at least 0");
+    EXPECT_EQ(message({1}, {.stop = 50}),
+              "generator 'generate': the token to stop at is 50, expected 0 to 49, the vocabulary");
     EXPECT_EQ(
         message(Text(70), {.max_tokens = 12}),
         "generator 'generate': got a prompt of 70 tokens and max_tokens 12, which outgrow the "

@@ -311,17 +311,25 @@ TEST(Lora, FilesAreThoseOfPeft) {
   other.replace(other.find("\"r\": 2"), 6, "\"r\": 4");
   std::ofstream(directory + "/adapter_config.json") << other;
   EXPECT_THAT(error(), HasSubstr("\"r\": got 4, expected 2, as nn::LoraOptions say"));
-  for (const std::string key : {"alpha_pattern", "rank_pattern"}) {
-    const auto with = [&](const std::string& value) {
-      return "{\"" + key + "\": " + value + ", " + config.str().substr(1);
-    };
-    std::ofstream(directory + "/adapter_config.json") << with("{}");
-    EXPECT_EQ(error(), "");
-    std::ofstream(directory + "/adapter_config.json") << with("{\"attention.qkv\": 8}");
-    EXPECT_THAT(error(), HasSubstr("\"" + key +
-                                   "\": got {\"attention.qkv\":8}, expected {}: "
-                                   "every adapter has the same rank and alpha"));
+  const auto error_with = [&](const std::string& field) {
+    std::ofstream(directory + "/adapter_config.json")
+        << "{" << field << ", " << config.str().substr(1);
+    return error();
+  };
+  for (const char* field : {R"("alpha_pattern": {})", R"("use_dora": false)",
+                            R"("layer_replication": null)", R"("init_lora_weights": true)",
+                            R"("init_lora_weights": "gaussian")", R"("revision": "main")"}) {
+    EXPECT_EQ(error_with(field), "") << field;
   }
+  for (const char* field :
+       {R"("alpha_pattern": {"attention.qkv":8})", R"("use_dora": true)", R"("use_rslora": true)",
+        R"("layer_replication": [[0,2]])", R"("alora_invocation_tokens": [1,2])",
+        R"("of_a_later_version": 0.5)"}) {
+    EXPECT_THAT(error_with(field), HasSubstr("expected plain LoRA of one rank and alpha")) << field;
+  }
+  EXPECT_THAT(error_with(R"("init_lora_weights": "pissa")"),
+              HasSubstr("\"init_lora_weights\": got \"pissa\", expected plain LoRA of one rank and "
+                        "alpha, without this field or with true"));
   std::ofstream(directory + "/adapter_config.json") << "{\"peft_type\": \"IA3\"}";
   EXPECT_THAT(error(), HasSubstr("\"peft_type\": got \"IA3\", expected \"LORA\""));
   std::ofstream(directory + "/adapter_config.json") << config.str();  // for check_lora_with_peft.py

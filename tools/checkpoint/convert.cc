@@ -14,6 +14,7 @@
 #include "tools/checkpoint/stored_values.h"
 #include "tools/checkpoint/target.h"
 #include "tools/checkpoint/translate.h"
+#include "tools/command/inputs.h"
 
 namespace zg::checkpoint_tool {
 namespace {
@@ -49,6 +50,7 @@ class Conversion {
             ? CheckTargetDirectory(options_.to, {kModelName, kConfigName}, options_.may_replace)
             : CheckTargetFile(options_.to, options_.may_replace));
     ZG_ASSIGN_OR_RETURN(const Weights weights, Weights::Open(options_.from));
+    ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options_.to, weights.inputs()));
     ZG_ASSIGN_OR_RETURN(Translation translation, Translate(format_, options_.source, weights));
     if (format_.has_config) ZG_RETURN_IF_ERROR(FindConfig(weights, translation));
     ChangeVocabulary(&translation);

@@ -7,12 +7,14 @@
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/stored_values.h"
 #include "tools/checkpoint/target.h"
+#include "tools/command/inputs.h"
 
 namespace zg::checkpoint_tool {
 
 StatusOr<std::string> Export(const ExportOptions& options) {
   ZG_RETURN_IF_ERROR(CheckTargetFile(options.to, options.may_replace));
   ZG_ASSIGN_OR_RETURN(const Weights weights, Weights::Open(options.from));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options.to, weights.inputs()));
   const TrainState* const state = weights.state();
   if (state == nullptr) {
     return InvalidArgument("{}: got weights of another program, expected a checkpoint; use convert",

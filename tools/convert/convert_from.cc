@@ -6,6 +6,7 @@
 
 #include "framework/io/safetensors_writer.h"
 #include "tools/checkpoint/target.h"
+#include "tools/command/inputs.h"
 #include "tools/convert/commands.h"
 #include "tools/convert/matched_tensors.h"
 
@@ -44,6 +45,8 @@ StatusOr<std::string> ConvertFrom(const FromOptions& options) {
   ZG_RETURN_IF_ERROR(checkpoint_tool::CheckTargetFile(options.to, options.may_replace));
   ZG_ASSIGN_OR_RETURN(const KnownModel model, ReadKnownModel(options.from));
   ZG_ASSIGN_OR_RETURN(const Weights weights, Weights::Open(options.from));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options.to, weights.inputs()));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options.to, {options.from + "/config.json"}));
   ZG_ASSIGN_OR_RETURN(const MatchedTensors matched, Match(model, Side::kTheirs, weights));
   std::vector<TensorToWrite> tensors;
   uint64_t elements = 0;

@@ -16,6 +16,7 @@
 #include "framework/io/safetensors_writer.h"
 #include "framework/io/tensor_index.h"
 #include "tools/checkpoint/target.h"
+#include "tools/command/inputs.h"
 #include "tools/convert/commands.h"
 #include "tools/convert/matched_tensors.h"
 
@@ -59,6 +60,8 @@ class Conversion {
     if (!index_.empty()) names.push_back(IndexName(kModelPart));
     ZG_RETURN_IF_ERROR(
         checkpoint_tool::CheckTargetDirectory(options_.to, names, options_.may_replace));
+    ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options_.to, weights.inputs()));
+    ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options_.to, {options_.like}));
     size_t tensors = 0;
     for (const TargetFile& file : files_) tensors += file.tensors.size();
     said_ +=

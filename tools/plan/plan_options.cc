@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -102,7 +103,13 @@ Status CheckFiles(const PlanOptions& options) {
     if (path.empty()) continue;
     ZG_RETURN_IF_ERROR(CheckWritable(path).WithContext(fmt::format("--{}", flag)));
   }
-  return Status::Ok();
+  std::error_code error;
+  const bool is_one = !options.json.empty() && !options.html.empty() &&
+                      std::filesystem::weakly_canonical(options.json, error) ==
+                          std::filesystem::weakly_canonical(options.html, error);
+  if (!is_one) return Status::Ok();
+  return InvalidArgument("--html: got {}, which --json writes, too; give each a file of its own",
+                         options.html);
 }
 
 // The formulas use only a number of parameters, ranks and a stage.

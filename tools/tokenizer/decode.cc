@@ -7,6 +7,7 @@
 #include "framework/io/atomic_file.h"
 #include "framework/io/token_dataset.h"
 #include "framework/text/tokenizer.h"
+#include "tools/command/inputs.h"
 #include "tools/tokenizer/commands.h"
 
 namespace zg::tokenizer_tool {
@@ -19,6 +20,7 @@ constexpr uint64_t kTokensPerPiece = 1 << 16;
 StatusOr<std::string> Decode(const DecodeOptions& options) {
   ZG_RETURN_IF_ERROR(CheckTarget(options.out, options.may_replace));
   ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::open(options.tokenizer));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options.out, {tokenizer.path(), options.file}));
   ZG_ASSIGN_OR_RETURN(
       const TokenDataset tokens,
       TokenDataset::FromTokenFile(options.file, static_cast<int>(tokenizer.vocabulary_size())));

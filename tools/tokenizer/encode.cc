@@ -5,13 +5,16 @@
 #include "framework/io/mapped_file.h"
 #include "framework/io/token_file.h"
 #include "framework/text/tokenizer.h"
+#include "tools/command/inputs.h"
 #include "tools/tokenizer/commands.h"
 
 namespace zg::tokenizer_tool {
 
 StatusOr<std::string> Encode(const EncodeOptions& options) {
   ZG_RETURN_IF_ERROR(CheckTarget(options.out, options.may_replace));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options.out, options.files));
   ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::open(options.tokenizer));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options.out, {tokenizer.path()}));
   std::vector<uint32_t> after_file;
   if (!options.after_file.empty()) {
     const std::optional<uint32_t> id = tokenizer.added_token_id(options.after_file);

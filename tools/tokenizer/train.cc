@@ -8,6 +8,7 @@
 #include "framework/io/mapped_file.h"
 #include "framework/text/bpe_trainer.h"
 #include "framework/text/tokenizer_writer.h"
+#include "tools/command/inputs.h"
 #include "tools/tokenizer/commands.h"
 
 namespace zg::tokenizer_tool {
@@ -25,6 +26,7 @@ StatusOr<std::string> Train(const TrainOptions& options) {
   }
   const std::string path = options.out + "/" + kFileName;
   ZG_RETURN_IF_ERROR(CheckTarget(path, options.may_replace));
+  ZG_RETURN_IF_ERROR(command::CheckIsNoInput(path, options.files));
   BpeTrainerOptions trainer_options;
   trainer_options.vocabulary_size = options.vocabulary_size;
   trainer_options.min_count = options.min_count;
