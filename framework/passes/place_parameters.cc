@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "framework/ir/scope_pattern.h"
 #include "framework/ops/update_states.h"
@@ -11,6 +15,23 @@
 
 namespace zg {
 namespace {
+
+// A matrix of LoRA (nn/lora.h): LAYER.lora_A.weight (rank, in) or LAYER.lora_B.weight (out, rank) beside
+// LAYER.weight (out, in).
+struct Adapter {
+  std::string layer;
+  int shared_dim = 0;  // of the layer's weight, and of its own
+
+  static std::optional<Adapter> Of(const std::string& parameter) {
+    for (const auto& [name, dim] : {std::pair(".lora_A.weight", 1), {".lora_B.weight", 0}}) {
+      const size_t size = std::strlen(name);
+      const bool ends_so =
+          parameter.size() > size && parameter.compare(parameter.size() - size, size, name) == 0;
+      if (ends_so) return Adapter{parameter.substr(0, parameter.size() - size), dim};
+    }
+    return std::nullopt;
+  }
+};
 
 class Placer {
  public:
@@ -22,6 +43,7 @@ class Placer {
     for (const PlacementRule& rule : rules_) {
       if (rule.of == PlacementRule::Of::kParameters) ZG_RETURN_IF_ERROR(Apply(rule));
     }
+    PlaceAdapters();
     ZG_RETURN_IF_ERROR(CheckEveryAxisSplits());
     for (const auto& [variable, chosen] : chosen_) {
       if (chosen.rule->sbp.is_split() && mesh_.axes()[chosen.axis].num_parts() > 1) {
@@ -48,7 +70,10 @@ class Placer {
     bool is_known = false;
     for (const ir::StoredTensor& tensor : graph_.tensors()) {
       if (!ir::IsVariable(*tensor.storage) || !IsOfModel(ir::RoleOf(*tensor.storage))) continue;
-      if (!tensor.copy_of.empty() || pattern.ModuleOf(tensor.name).empty()) continue;
+      const auto named = pattern.ModuleOf(tensor.name);
+      if (!tensor.copy_of.empty() || named.empty()) continue;
+      const std::optional<Adapter> adapter = Adapter::Of(tensor.name);
+      if (adapter && named.size() <= adapter->layer.size()) continue;  // the layer is named
       is_known = true;
       if (const Status fits = CheckFits(tensor, rule, axis); !fits.ok()) return error(fits);
       const auto [known, is_new] = chosen_.try_emplace(tensor.storage, Choice{&rule, axis});
@@ -60,6 +85,21 @@ class Placer {
     }
     if (is_known) return Status::Ok();
     return error(InvalidArgument("no parameter has this name or lies in a module of this name"));
+  }
+
+  // The matrices of LoRA that no rule names lie as the weight does along the dim that they share.
+  void PlaceAdapters() {
+    for (const ir::StoredTensor& tensor : graph_.tensors()) {
+      const std::optional<Adapter> adapter = Adapter::Of(tensor.name);
+      if (!adapter || !tensor.copy_of.empty()) continue;
+      const ir::StoredTensor* const weight = graph_.FindTensor(adapter->layer + ".weight");
+      const auto chosen = weight == nullptr ? chosen_.end() : chosen_.find(weight->storage);
+      if (chosen == chosen_.end()) continue;
+      const Sbp sbp = chosen->second.rule->sbp;
+      if (sbp.is_split() && sbp.dim() == adapter->shared_dim) {
+        chosen_.try_emplace(tensor.storage, chosen->second);
+      }
+    }
   }
 
   Status CheckFits(const ir::StoredTensor& tensor, const PlacementRule& rule, int axis) const {

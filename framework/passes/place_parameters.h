@@ -6,7 +6,8 @@
 // placements.
 //
 // Ensures: the variables that a rule names have the attribute `split`, and their stored tensors are
-// split so.
+// split so. A rule of a layer leaves the matrices of its LoRA alone (nn/lora.h): unless rules name them,
+// they lie as the layer's weight along the dim that they share with it.
 //
 // Before, on mesh(data=2, tensor=2), with the rule "mlp.up: tensor=S(0)":
 //   %mlp.up.weight: f32[64,16] = variable
