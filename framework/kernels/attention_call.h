@@ -38,7 +38,7 @@ struct AttentionCall {
   bool causal = false;
   int64_t window = 0;  // 0: none
   float scale = 0.0f;
-  float soft_cap = 0.0f;  // 0: none
+  float soft_cap = 0.0f;               // 0: none
   AttentionRows q{}, k{}, v{}, out{};  // and their gradients
   // Indices of inputs; for the parts of q, k and v also indices of the gradient's outputs.
   int q_input = 0;

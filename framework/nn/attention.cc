@@ -189,7 +189,7 @@ Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
 }
 
 RotaryOptions yarn_rotary(int64_t rotated, double theta, double factor, int64_t original_context,
-                          double fast_turns, double slow_turns) {
+                          double fast_turns, double slow_turns, bool rounds) {
   RotaryOptions options;
   options.theta = theta;
   options.rotated = rotated;
@@ -206,8 +206,9 @@ RotaryOptions yarn_rotary(int64_t rotated, double theta, double factor, int64_t 
     const double wavelength = static_cast<double>(original_context) / turns;
     return channels * std::log(wavelength / (2.0 * std::acos(-1.0))) / (2.0 * std::log(theta));
   };
-  const double first = std::max(std::floor(pair_of(fast_turns)), 0.0);
-  double last = std::min(std::ceil(pair_of(slow_turns)), channels - 1.0);
+  const double fastest = pair_of(fast_turns), slowest = pair_of(slow_turns);
+  const double first = std::max(rounds ? std::floor(fastest) : fastest, 0.0);
+  double last = std::min(rounds ? std::ceil(slowest) : slowest, channels - 1.0);
   if (first == last) last += 0.001;
   for (int64_t pair = 0; pair < rotated / 2; ++pair) {
     const double frequency = std::pow(theta, -2.0 * static_cast<double>(pair) / channels);

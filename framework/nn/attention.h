@@ -27,8 +27,8 @@ struct AttentionOptions {
   // hidden (the opposite of PyTorch's key_padding_mask). A query that sees no key gets 0.
   Var mask = {};
   // Added to the scaled scores: (1 or B, 1 or heads, Tq, Tk), in the dtype of q. Differentiable. Or
-  // bool of that shape, like PyTorch's attn_mask: false where a query does not see a key. 1 for Tq or
-  // Tk repeats it (a copy). To hide keys from a query that may then see none take bool, or -infinity: a
+  // bool of that shape, like PyTorch's attn_mask: false where a query does not see a key, without causal,
+  // window and mask. 1 for Tq or Tk repeats it (a copy). To hide keys from a query that may then see none take bool, or -infinity: a
   // large negative number on a whole row makes that row's gradients too large.
   Var bias = {};
   // (heads), in the dtype of q: scores of a key without a value, which takes its part of each query's
@@ -62,10 +62,12 @@ struct RotaryOptions {
 
 // YaRN (arXiv 2309.00071): frequencies for `factor` times the context. Those that turn fewer than
 // slow_turns times within the original one are divided by the factor, those that turn more than
-// fast_turns times stay, and in between the share changes linearly with the pair's index. The scale is
-// 0.1 ln(factor) + 1, which section 3.4 of the paper gives to queries and keys. `rotated` as above.
+// fast_turns times stay, and in between the share changes linearly with the pair's index. `rounds`: both
+// ends of that range are rounded away from it to whole pairs, as in the paper's code; gpt-oss does not.
+// The scale is 0.1 ln(factor) + 1, which section 3.4 of the paper gives to queries and keys. `rotated` as
+// above.
 RotaryOptions yarn_rotary(int64_t rotated, double theta, double factor, int64_t original_context,
-                          double fast_turns = 32.0, double slow_turns = 1.0);
+                          double fast_turns = 32.0, double slow_turns = 1.0, bool rounds = true);
 
 // Rotates x (B, T, heads head_size) by its positions: 0, 1, ... along T, or from `positions`: i64
 // (1) or (B), the position of each sequence's first element, or (B, T).

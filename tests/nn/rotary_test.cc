@@ -26,6 +26,21 @@ TEST(Rotary, YarnHasTheFrequenciesOfTransformers) {
   }
   EXPECT_NEAR(options.scale, 1.3688879454113936, 1e-12);
   EXPECT_EQ(options.rotated, 64);
+  // gpt-oss: rope_theta 150000, factor 32, and "truncate": false.
+  const RotaryOptions exact = yarn_rotary(64, 150000.0, 32.0, 4096, 32.0, 1.0, /*rounds=*/false);
+  const std::pair<int, double> of_exact[] = {{0, 1.0},
+                                             {7, 0.0737445652},
+                                             {8, 0.0508132726},
+                                             {9, 0.0317056961},
+                                             {12, 0.00679495931},
+                                             {16, 0.000456483918},
+                                             {17, 0.000129318694},
+                                             {18, 3.83088118e-05},
+                                             {31, 3.0235114e-07}};
+  for (const auto& [pair, frequency] : of_exact) {
+    EXPECT_NEAR(exact.frequencies[pair], frequency, 1e-6 * frequency) << pair;
+  }
+  EXPECT_NEAR(exact.scale, 1.3465735902799727, 1e-12);
   EXPECT_EQ(yarn_rotary(64, 10000.0, 1.0, 4096).scale, 1.0);
 }
 

@@ -6,6 +6,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+
+def capped_attention(a: Tensor, sinks: Tensor) -> Tensor:
+    """Causal, with soft-capped scores (Gemma 2) and sinks (gpt-oss)."""
+    q = a.reshape(2, 3, 2, 2).transpose(1, 2)
+    scores = 0.8 * torch.tanh(q @ (q * 0.5).transpose(2, 3) / 2**0.5 / 0.8)
+    scores = scores.masked_fill(torch.ones(3, 3).triu(1).bool(), -torch.inf)
+    with_sinks = torch.cat([scores, sinks.reshape(1, 2, 1, 1).expand(2, 2, 3, 1)], dim=3)
+    return torch.softmax(with_sinks, dim=3)[..., :-1] @ q
+
+
 SHAPE_CASES: Dict[str, Tuple[Tuple[int, ...], Callable[[Tensor, Tensor], Tensor]]] = {
     "interpolate1d": ((1,), lambda a, b: F.interpolate(a, 7) * b),
     "interpolate1d_linear": ((1,), lambda a, b: F.interpolate(a, 6, mode="linear", align_corners=False) * b),
@@ -46,4 +56,5 @@ SHAPE_CASES: Dict[str, Tuple[Tuple[int, ...], Callable[[Tensor, Tensor], Tensor]
             is_causal=True,
         ),
     ),
+    "attention_soft_cap_and_sinks": ((2,), capped_attention),
 }

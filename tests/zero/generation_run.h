@@ -43,13 +43,15 @@ struct Hybrid : nn::Module {
   }
 };
 
-// Attention with biases by distance: learned ones of T5's kind, and those of ALiBi (arXiv 2108.12409).
+// Attention with biases by distance: learned ones of T5's kind, and those of ALiBi (arXiv 2108.12409); and
+// with a soft cap and sinks.
 struct Distances : nn::Module {
   static constexpr int64_t kHeads = 4, kFar = 12;
   nn::Embedding table{this, "table", kVocabulary, 32};
   nn::Linear qkv{this, "qkv", 32, 64};  // two heads of keys
   nn::Embedding biases{this, "biases", kFar + 1, kHeads};
   nn::Linear last{this, "last", 32, 96};
+  nn::Parameter sinks{this, "sinks", {kHeads}, Initializer::Normal(1.0)};
   Var forward(Var tokens) override {
     const Var behind = maximum(relative_positions(tokens.dim(1)), 0);
     AttentionOptions options;
@@ -66,6 +68,10 @@ struct Distances : nn::Module {
         constant({1, kHeads, 1, 1}, std::vector<float>{-0.5f, -0.25f, -0.125f, -0.0625f});
     const auto last_parts = chunk(last(x), 3, 2);
     x = x + attention(last_parts[0], last_parts[1], last_parts[2], options);
+    options.bias = {};
+    options.soft_cap = 3.0;
+    options.sinks = sinks;
+    x = x + attention(last_parts[1], last_parts[2], last_parts[0], options);
     return linear(x, table.weight);
   }
 };

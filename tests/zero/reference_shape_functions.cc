@@ -17,6 +17,16 @@ Var Attention(Var a, Var b, bool causal) {
                  {0, 2, 1, 3});
 }
 
+Var CappedAttention(Var a, Var sinks) {
+  const Var q = reshape(a, {2, 3, 4});
+  AttentionOptions options;
+  options.heads = 2;
+  options.causal = true;
+  options.soft_cap = 0.8;
+  options.sinks = sinks;
+  return permute(unflatten(attention(q, q * 0.5, q, options), 2, {2, -1}), {0, 2, 1, 3});
+}
+
 }  // namespace
 
 const std::map<std::string, Function>& ShapeFunctions() {
@@ -45,6 +55,7 @@ const std::map<std::string, Function>& ShapeFunctions() {
        }},
       {"attention_narrow_values", [](Var a, Var b) { return Attention(a, b, false); }},
       {"attention_wide_values", [](Var a, Var b) { return Attention(a, b, true); }},
+      {"attention_soft_cap_and_sinks", CappedAttention},
   };
   return *functions;
 }
