@@ -38,7 +38,8 @@ struct OpTraits {
   bool is_loss = false;    // reduces input 0, of any floating-point dtype, to a f32 scalar
   bool stops_gradient = false;   // its results count as constants in backward
   bool computes_in_f32 = false;  // mixed precision gives it f32 operands (as PyTorch's autocast)
-  bool promotes_types = false;   // and these if one of its operands is an f32 result
+  bool promotes_types = false;   // and these if one of its operands is an f32 result or input
+  bool keeps_dtype = false;      // and leaves f32 inputs of the program f32: it moves elements
   std::vector<int> f32_inputs = {};  // operands that are f32 beside 16-bit ones, such as statistics
   bool sinks_to_user = false;        // only holds memory: scheduled right before its first reader
   bool needs_whole_tensors = false;  // an update that needs more of a tensor than one element

@@ -32,6 +32,7 @@ ir::OpDef OfTwo(std::string name, std::string doc) {
   op.min_inputs = op.max_inputs = 2;
   op.not_differentiable = kNoGradient;
   op.traits.keeps_groups = true;
+  op.traits.promotes_types = true;
   op.sbp_signatures = [](const ir::OpCall& call) { return SplitAnyDimOf(ResultShape(call), call); };
   op.flops = [](const ir::OpCall& call) { return ResultShape(call).num_elements(); };
   return op;

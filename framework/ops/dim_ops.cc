@@ -196,6 +196,7 @@ StatusOr<Types> ConcatType(const ir::OpCall& call) {
 ir::OpDef SliceOp() {
   ir::OpDef op;
   op.name = "slice";
+  op.traits.keeps_dtype = true;
   op.doc = "y[.., i, ..] = x[.., start + i step, ..] for i < size, along `dim`.";
   op.attributes = {{"dim", int64_t{0}, true},
                    {"start", int64_t{0}, true},
@@ -234,6 +235,7 @@ ir::OpDef SliceOp() {
 ir::OpDef PadOp() {
   ir::OpDef op;
   op.name = "pad";
+  op.traits.keeps_dtype = true;
   op.doc =
       "y[.., before + i step, ..] = x[.., i, ..] along `dim`, and `value` elsewhere, also in `after` "
       "places at the end.";
@@ -314,6 +316,7 @@ ir::OpDef ConcatOp() {
 ir::OpDef FlipOp() {
   ir::OpDef op;
   op.name = "flip";
+  op.traits.keeps_dtype = true;
   op.doc = "y[.., i, ..] = x[.., size - 1 - i, ..] along `dim`.";
   op.attributes = {{"dim", int64_t{0}, true}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {

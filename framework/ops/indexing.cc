@@ -46,6 +46,7 @@ ir::OpDef Gather() {
   const InputNames names = {"x", "index"};
   ir::OpDef op;
   op.name = "gather";
+  op.traits.keeps_dtype = true;
   op.doc =
       "y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; the index has the shape of y. One "
       "outside [0, size of the dim) ends the job.";

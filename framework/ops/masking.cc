@@ -76,6 +76,7 @@ ir::OpDef Where() {
 ir::OpDef MaskedFill() {
   ir::OpDef op;
   op.name = "masked_fill";
+  op.traits.keeps_dtype = true;
   op.doc = "y = `value` where the mask is `where`, else x.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"value", 0.0, true}, {"where", true}};

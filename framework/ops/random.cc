@@ -12,6 +12,7 @@ ir::OpDef Drawn(std::string name, std::string doc, std::vector<ir::AttributeDef>
   ir::OpDef op;
   op.name = std::move(name);
   op.traits.is_random = true;
+  op.traits.keeps_dtype = true;
   op.traits.stops_gradient = true;
   op.doc = std::move(doc);
   op.attributes = std::move(attributes);

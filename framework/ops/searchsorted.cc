@@ -10,6 +10,7 @@ void RegisterSearchsortedOps(ir::OpRegistry& registry) {
   const InputNames names = {"sorted", "values"};
   ir::OpDef op;
   op.name = "searchsorted";
+  op.traits.promotes_types = true;
   op.doc =
       "y[.., i] = the number of elements of sorted[.., :] below values[.., i]; with `right` those "
       "that are not above it. The elements ascend along the last dim; a vector serves all values. NaN "

@@ -102,6 +102,7 @@ Status ReshapeGradient(ir::GradientContext& context) {
 ir::OpDef Reshape() {
   ir::OpDef op;
   op.name = "reshape";
+  op.traits.keeps_dtype = true;
   op.traits.kind = ir::OpKind::kView;
   op.traits.sinks_to_user = true;
   op.doc =
@@ -136,6 +137,7 @@ StatusOr<Types> PermuteType(const ir::OpCall& call) {
 ir::OpDef Permute() {
   ir::OpDef op;
   op.name = "permute";
+  op.traits.keeps_dtype = true;
   op.doc = "Dim i of y is dim order[i] of x.";
   op.attributes = {{"order", Ints{}, true}};
   op.infer_shape = PermuteType;
@@ -163,6 +165,7 @@ ir::OpDef Permute() {
 ir::OpDef StopGradient() {
   ir::OpDef op;
   op.name = "stop_gradient";
+  op.traits.keeps_dtype = true;
   op.traits.kind = ir::OpKind::kView;
   op.traits.sinks_to_user = true;
   op.traits.stops_gradient = true;

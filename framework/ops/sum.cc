@@ -127,6 +127,7 @@ ir::OpDef Sum() {
 ir::OpDef Expand() {
   ir::OpDef op;
   op.name = "expand";
+  op.traits.keeps_dtype = true;
   op.doc =
       "y = factor x, repeated along `dims` of y, which are ascending, `sizes` times: x has none of "
       "them, or with `keep_dims` all, of size 1. Of i64 and bool without a factor.";

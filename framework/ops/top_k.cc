@@ -10,6 +10,7 @@ void RegisterTopKOps(ir::OpRegistry& registry) {
   const InputNames names = {"x"};
   ir::OpDef op;
   op.name = "top_k";
+  op.traits.keeps_dtype = true;
   op.doc =
       "The k largest elements of x along `dim`, or smallest, in their order, and as output 1 their "
       "indices. Of equal ones the lowest index comes first; NaN comes before every number.";

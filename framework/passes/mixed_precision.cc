@@ -23,6 +23,11 @@ bool IsSource(const ir::Value& value) {
          ir::HasRole(value, Role::kParameter) || IsOtherWeights(value);
 }
 
+// Numbers of the user, such as targets and coordinates, or computed from them in f32.
+bool IsF32Data(const ir::Value& value) {
+  return IsF32(value) && !ir::HasRole(value, Role::kParameter) && !IsOtherWeights(value);
+}
+
 class SectionLowering {
  public:
   SectionLowering(ir::Graph* graph, ir::Section* section, DType dtype,
@@ -54,8 +59,9 @@ class SectionLowering {
     const auto is_f32_source = [](const ir::Value* value) {
       return IsF32(*value) && IsSource(*value);
     };
-    const auto is_f32_result = [](const ir::Value* value) {
-      return IsF32(*value) && !IsSource(*value);
+    const auto is_f32_data = [](const ir::Value* value) { return IsF32Data(*value); };
+    const auto may_stay = [](const ir::Value* value) {
+      return !IsFloat(value->type.dtype) || IsF32Data(*value);
     };
     const std::vector<ir::Value*>& inputs = node->inputs;
     const auto any_input = [&](const auto& is) {
@@ -64,10 +70,13 @@ class SectionLowering {
     const ir::OpTraits& traits = node->op->traits;
     if (MatchesAny(f32_modules_, node->scope)) {
       ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
+    } else if (traits.is_loss && any_input(is_half) && IsF32Data(*inputs[0])) {
+      ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
     } else if (traits.is_loss) {
       if (any_input(is_half) && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0, dtype_));
-    } else if (traits.computes_in_f32 || (traits.promotes_types && any_input(is_f32_result))) {
+    } else if (traits.computes_in_f32 || (traits.promotes_types && any_input(is_f32_data))) {
       ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
+    } else if (traits.keeps_dtype && std::all_of(inputs.begin(), inputs.end(), may_stay)) {
     } else if (any_input(is_half) || any_input(is_f32_source)) {
       ZG_RETURN_IF_ERROR(CastAll(node, DType::kF32, dtype_));
     }

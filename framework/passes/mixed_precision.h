@@ -1,11 +1,12 @@
 // mixed-precision: lets the model compute in bf16 or f16. Parameters and inputs are cast once per
-// section, and every op that reads one of them computes in 16 bits (its kernel sums, normalises and
-// takes exponentials in f32); losses are f32 numbers of 16-bit values. As with PyTorch's autocast,
-// some ops compute in f32 (OpTraits::computes_in_f32: exponentials, powers, softmax, sums), and ops
-// that combine their results with others do, too (promotes_types: elementwise ops, where, concat), so
-// that losses made of small ops are f32 numbers as well; products, norms and the rest bring them back
-// to 16 bits. Modules that `f32_modules` names compute in f32: they read 16-bit values through casts,
-// and their parameters directly.
+// section, and products, norms and most other ops that read one of them compute in 16 bits (their kernels
+// sum, normalise and take exponentials in f32); losses are f32 numbers of 16-bit values. As with PyTorch's
+// autocast, some ops compute in f32 (OpTraits::computes_in_f32: exponentials, powers, softmax, sums), and
+// ops that combine their results, or the program's f32 inputs, with others do, too (promotes_types:
+// elementwise ops, comparisons, where, concat), so that losses made of small ops are f32 numbers as well,
+// and targets are not rounded; ops that move elements leave inputs f32 (keeps_dtype). Products, norms and
+// the rest bring them back to 16 bits. Modules that `f32_modules` names compute in f32: they read 16-bit
+// values through casts, and their parameters directly.
 //
 // Requires: forward and eval sections as traced; before build-backward, so that a gradient has the
 // type of its value.
