@@ -219,7 +219,7 @@ class BucketMaker {
       tensors.push_back(shape.num_elements() / num_parts);
       if (!attributes.Has(kMatrices)) continue;
       AppendMatrices(shape, bucket_.offsets[i], &matrices);
-      if (num_parts == 1) continue;
+      if (SplitAxis(update) < 0) continue;  // else a bucket of parts, if only of one
       blocks.push_back(BlockOfPart(shape, SplitOf(update)[SplitAxis(update)], num_parts));
     }
     if (attributes.Has(kTensors)) attributes.Set(kTensors, tensors);

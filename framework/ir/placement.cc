@@ -14,9 +14,10 @@ struct Change {
   int gradients = 0;   // moved gradients of split parameters, which must be placed like these
   int inputs = 0;
   double bytes = 0;
+  int terms = 0;  // results that are terms of a sum, along a shared axis
   friend bool operator<(const Change& a, const Change& b) {
-    return std::tie(a.parameters, a.gradients, a.inputs, a.bytes) <
-           std::tie(b.parameters, b.gradients, b.inputs, b.bytes);
+    return std::tie(a.parameters, a.gradients, a.inputs, a.bytes, a.terms) <
+           std::tie(b.parameters, b.gradients, b.inputs, b.bytes, b.terms);
   }
 };
 
@@ -150,15 +151,16 @@ void PlaceBoxed(Node* node) {
   node->outputs[0]->sbp = std::move(sbp);
 }
 
-// The best signatures along one axis, with the inputs placed as `wanted` along the other axes. With
+// The best signature along one axis, with the inputs placed as `wanted` along the other axes. With
 // `outputs`, only signatures that give these.
-std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh,
-                                    const std::vector<NdSbp>& wanted,
-                                    const std::vector<Sbp>* outputs) {
+SbpSignature BestAlong(int axis, const Node& node, const Mesh& mesh,
+                       const std::vector<NdSbp>& wanted, const std::vector<Sbp>* outputs) {
   // The choice follows from the number of parts, so that it is the same for any number of ranks.
   const int num_parts = mesh.axes()[axis].num_parts();
   std::vector<SbpSignature> candidates;
-  if (num_parts > 1) candidates = SignaturesOf(node, axis);
+  // Ranks that share micro-batches hand out whole results.
+  const bool is_whole = node.op->traits.kind == OpKind::kOutput && !mesh.IsDataAxis(axis);
+  if (num_parts > 1 && !is_whole) candidates = SignaturesOf(node, axis);
   if (std::optional<SbpSignature> own = MicroBatchSignature(node, axis, mesh)) {
     candidates.push_back(std::move(*own));
   }
@@ -167,7 +169,7 @@ std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh
                           std::vector<Sbp>(node.outputs.size(), Sbp::B())});
   }
   const bool is_shared = num_parts > 1 && !mesh.IsDataAxis(axis);
-  std::vector<SbpSignature> best;
+  std::optional<SbpSignature> best;
   Change best_change;
   for (SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
@@ -178,14 +180,16 @@ std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh
     if (is_shared) {
       change.parameters = NumParametersMoved(node, candidate, axis);
       change.gradients = NumGradientsMoved(node, candidate);
+      change.terms =
+          static_cast<int>(std::count_if(candidate.outputs.begin(), candidate.outputs.end(),
+                                         [](Sbp sbp) { return sbp.is_partial(); }));
     }
-    if (!best.empty() && best_change < change) continue;
-    if (!best.empty() && change < best_change) best.clear();
-    best.push_back(std::move(candidate));
+    if (best && !(change < best_change)) continue;
+    best = std::move(candidate);
     best_change = change;
   }
-  ZG_CHECK(!best.empty(), "{}: no signature gives the placements of its outputs", node.op->name);
-  return best;
+  ZG_CHECK(best, "{}: no signature gives the placements of its outputs", node.op->name);
+  return *std::move(best);
 }
 
 }  // namespace
@@ -245,8 +249,8 @@ double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ran
 
 // The axes choose in their order, and each knows the inputs' placements along those before it: a dim
 // divides by all axes together that split it.
-std::vector<SbpSignature> BestSignatures(const Node& node, int axis, const Mesh& mesh,
-                                         const std::vector<Sbp>* outputs) {
+SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
+                             const std::vector<Sbp>* outputs) {
   std::vector<NdSbp> wanted;
   for (const Value* input : node.inputs) wanted.push_back(input->sbp);
   for (int earlier = 0; earlier < axis; ++earlier) {
@@ -255,16 +259,11 @@ std::vector<SbpSignature> BestSignatures(const Node& node, int axis, const Mesh&
     for (const Value* output : node.outputs) {
       if (outputs != nullptr) kept.push_back(output->sbp[earlier]);
     }
-    const std::vector<SbpSignature> best =
+    const SbpSignature best =
         BestAlong(earlier, node, mesh, wanted, outputs != nullptr ? &kept : nullptr);
-    for (size_t i = 0; i < wanted.size(); ++i) wanted[i][earlier] = best.front().inputs[i];
+    for (size_t i = 0; i < wanted.size(); ++i) wanted[i][earlier] = best.inputs[i];
   }
   return BestAlong(axis, node, mesh, wanted, outputs);
-}
-
-SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
-                             const std::vector<Sbp>* outputs) {
-  return BestSignatures(node, axis, mesh, outputs).front();
 }
 
 Sbp WantedByParameter(const Value& value) {

@@ -17,10 +17,9 @@ double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ran
 // has the signatures with the groups in which an input is split.
 std::vector<SbpSignature> SignaturesOf(const Node& node, int axis);
 
-// The signatures along one mesh axis that change the placement of the fewest inputs, and among those
-// the ones that move the fewest bytes. Several are a tie, in the order in which the op lists them.
-// With `outputs`, only signatures that give these are considered. There is at least one: all-B is
-// always legal unless `outputs` forbids it, which is our bug.
+// The signature along one mesh axis that changes the placement of the fewest inputs, and among those
+// the one that moves the fewest bytes. With `outputs`, only signatures that give these are considered.
+// There is at least one: all-B is always legal unless `outputs` forbids it, which is our bug.
 //
 // Along an axis whose ranks share micro-batches (Mesh: `tensor`), only the user's placements split
 // anything. A pending sum is summed at once, a whole value is not turned into terms of a sum (except
@@ -28,11 +27,8 @@ std::vector<SbpSignature> SignaturesOf(const Node& node, int axis);
 // input is split only if another input is split the same way. So the result follows from the
 // rules alone, and not from sizes. Split parameters stay where they are, and their gradients get
 // the same placement. Bytes decide only between inputs that are split in different ways; if they are
-// equal, infer-sbp asks the user (passes/ambiguous_placement.h).
-std::vector<SbpSignature> BestSignatures(const Node& node, int axis, const Mesh& mesh,
-                                         const std::vector<Sbp>* outputs = nullptr);
-
-// The first of the best signatures.
+// equal, results are rather split than terms of a sum, and else the op's first signature is taken.
+// `place` in the model, or a rule of the module that gives an input, decides otherwise.
 SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
                              const std::vector<Sbp>* outputs = nullptr);
 

@@ -79,7 +79,8 @@ ir::OpDef Output() {
   op.name = "output";
   op.traits.kind = ir::OpKind::kOutput;
   op.traits.has_side_effect = true;
-  op.doc = "Hands a value to the user under a name: whole, or of S(0) each rank its part.";
+  op.doc =
+      "Hands a value to the user under a name: whole, or of S(0) along data axes each rank its part.";
   op.num_outputs = 0;
   op.attributes = {{"name", std::string(), true}};
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {

@@ -51,9 +51,10 @@ Status SumInParts(const ir::Graph& graph, ir::Node* node) {
     }
     if (!CanSumInParts(*node->op) || split != signature.inputs.begin()) {
       return InvalidArgument(
-          "{}: {} sums over a dim that is split {} along {}, and cannot do so in parts; place its "
-          "input B along that axis, or give the axis no parts: {}={}",
-          node->scope, node->op->name, split->ToString(), along.ToString(), along.name, along.size);
+                 "{} sums over a dim that is split {} along {}, and cannot do so in parts; place its "
+                 "input B along that axis, or give the axis no parts: {}={}",
+                 node->op->name, split->ToString(), along.ToString(), along.name, along.size)
+          .WithContext(node->scope);
     }
     if (along.num_parts() == along.size) continue;  // fewer ranks could, with the same bits
     SetSummedParts({along.num_parts() / along.size, split->dim(), split->groups()},

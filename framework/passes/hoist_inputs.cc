@@ -87,7 +87,8 @@ class Computed {
  private:
   bool MayBeComputedOnce(const ir::Node& node) const {
     const ir::OpTraits& traits = node.op->traits;
-    if (traits.has_side_effect || traits.is_random || traits.is_sink() || IsInput(node)) return false;
+    if (traits.has_side_effect || traits.is_random || traits.is_sink() || IsInput(node))
+      return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ir::Value* input) {
       return ir::HasRole(*input, Role::kParameter) || ir::HasRole(*input, Role::kBuffer) ||
              known_.count(input->producer) != 0;

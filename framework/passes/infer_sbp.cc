@@ -9,7 +9,6 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
-#include "framework/passes/ambiguous_placement.h"
 #include "framework/passes/dividing_sizes.h"
 #include "framework/passes/fixed_parts.h"
 
@@ -74,9 +73,10 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
     const Sbp sbp = node.outputs[0]->sbp[axis];
     if (!sbp.is_broadcast() && !KnowsItsPart(node)) {
       return InvalidArgument(
-          "{}: {} of %{}, which is {} along the axis {}, would draw the same mask for different "
-          "parts; apply it to values that are B along that axis",
-          node.scope, node.op->name, node.inputs[0]->name, sbp.ToString(), mesh.axes()[axis].name);
+                 "{} of %{}, which is {} along the axis {}, would draw the same numbers for different "
+                 "parts; apply it to values that are B along that axis",
+                 node.op->name, node.inputs[0]->name, sbp.ToString(), mesh.axes()[axis].name)
+          .WithContext(node.scope);
     }
   }
   return Status::Ok();
@@ -186,12 +186,13 @@ Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ir::Value& input = *node.inputs[i];
       if (!input.sbp[axis].is_split() || input.sbp[axis] == signature.inputs[i]) continue;
-      if (!ir::HoldsParameter(input)) continue;
+      if (!ir::HoldsParameter(input) || node.op->traits.kind == ir::OpKind::kOutput) continue;
       return InvalidArgument(
-          "{}: {} cannot compute with the parameter %{} {} split {} along {}, beside inputs {}; "
-          "place the parameter otherwise, or B",
-          node.scope, node.op->name, input.name, input.type.ToString(), input.sbp[axis].ToString(),
-          mesh.axes()[axis].name, Placements(node, axis));
+                 "{} cannot compute with the parameter %{} {} split {} along {}, beside inputs {}; "
+                 "place the parameter otherwise, or B",
+                 node.op->name, input.name, input.type.ToString(), input.sbp[axis].ToString(),
+                 mesh.axes()[axis].name, Placements(node, axis))
+          .WithContext(node.scope);
     }
   }
   return Status::Ok();
@@ -242,6 +243,25 @@ Status PlaceCache(ir::Graph& graph, ir::Node* write) {
   return Status::Ok();
 }
 
+// A sum of the values of micro-batches is placed as its accumulator along axes whose ranks share them.
+Status PlaceTerm(ir::Graph& graph, ir::Node* accumulate) {
+  const ir::Value& accumulator = *accumulate->inputs[0];
+  const ir::Value& term = *accumulate->inputs[1];
+  NdSbp wanted = term.sbp;
+  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
+    const bool is_split = !graph.mesh().IsDataAxis(axis) && term.sbp[axis].is_split();
+    if (is_split) wanted[axis] = accumulator.sbp[axis];
+  }
+  if (wanted == term.sbp) return Status::Ok();
+  ir::Builder builder(&graph, accumulate->section);
+  builder.InsertBefore(accumulate);
+  builder.set_scope(accumulate->scope);
+  ir::Value* const placed = builder.Place(accumulate->inputs[1], wanted, term.name + ".placed");
+  ZG_RETURN_IF_ERROR(builder.status());
+  graph.ReplaceInput(accumulate, 1, placed);
+  return Status::Ok();
+}
+
 // A request for one axis leaves the other axes unchanged, and has no effect on a mesh without it.
 Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
   const std::string name = place->attributes.String("axis");
@@ -252,18 +272,20 @@ Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
   const int axis = mesh.FindAxis(name);
   if (axis >= 0 && mesh.IsDataAxis(axis)) {
     return InvalidArgument(
-        "{}: place %{}: ranks along {} compute different micro-batches; expected another axis, such "
-        "as tensor",
-        place->scope, value.name, name);
+               "place %{}: ranks along {} compute different micro-batches; expected another axis, such "
+               "as tensor",
+               value.name, name)
+        .WithContext(place->scope);
   }
   if (axis >= 0 && mesh.axes()[axis].num_parts() > 1) {
     const int num_parts = mesh.axes()[axis].num_parts();
     if (wanted.is_split() && value.type.shape.dim(wanted.dim()) % num_parts != 0) {
       return InvalidArgument(
-          "{}: place %{} {}: its dim {} of {} does not divide into {} parts along {}: {}",
-          place->scope, value.name, value.type.ToString(), wanted.dim(),
-          value.type.shape.dim(wanted.dim()), num_parts, name,
-          NearestThatDivide(value.type.shape.dim(wanted.dim()), 1, num_parts));
+                 "place %{} {}: its dim {} of {} does not divide into {} parts along {}: {}",
+                 value.name, value.type.ToString(), wanted.dim(),
+                 value.type.shape.dim(wanted.dim()), num_parts, name,
+                 NearestThatDivide(value.type.shape.dim(wanted.dim()), 1, num_parts))
+          .WithContext(place->scope);
     }
     sbp[axis] = wanted;
   }
@@ -337,11 +359,11 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
   }
   if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
   if (WritesCache(*node)) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));
+  if (node->op->traits.kind == ir::OpKind::kAccumulate) ZG_RETURN_IF_ERROR(PlaceTerm(graph, node));
   ZG_RETURN_IF_ERROR(SumBeforeUse(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
   ZG_RETURN_IF_ERROR(CheckParametersStay(graph, *node));
   ZG_RETURN_IF_ERROR(SumInParts(graph, node));
-  ZG_RETURN_IF_ERROR(CheckUnambiguous(graph, *node));
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);

@@ -111,6 +111,14 @@ TEST(Generation, HasCachesByHeadsAlongTensor) {
   }
 }
 
+// Several tokens at once are split, and their logits are whole on every rank.
+TEST(Generation, SplitsChunksByRulesOfTheSequence) {
+  Config config = {"llama", 2, 0, DType::kF32, 80};
+  config.mesh = {{"data", 1}, {"tensor", 2}};
+  config.splits_sequence = true;
+  OnRanks(config, ExpectLogitsOfWholeTexts);
+}
+
 TEST(Generation, ComputesChunksOfAnySize) {
   for (const int64_t chunk : {1, 32, 80, 1000}) {
     SCOPED_TRACE(chunk);

@@ -73,6 +73,18 @@ TEST_P(TensorOptimizersTest, HaveTheBitsOfTheSizeAtEveryStageOnEveryMesh) {
                      Config({{"tensor", 2}}), two);
 }
 
+// Two parts on one rank are summed as two ranks sum them.
+TEST_P(TensorOptimizersInF32Test, HaveTheBitsOfFixedPartsOnFewerRanks) {
+  const RunResult two = TrainOrDie(Config({{"tensor", 2, 2}}));
+  for (const std::vector<MeshAxis>& mesh :
+       {std::vector<MeshAxis>{{"tensor", 1, 2}}, {{"data", 2}, {"tensor", 1, 2}}}) {
+    SCOPED_TRACE(Mesh(mesh).ToString());
+    const RunResult one = TrainOrDie(Config(mesh));
+    EXPECT_EQ(one.losses, two.losses);
+    EXPECT_EQ(one.param_sha256, two.param_sha256);
+  }
+}
+
 TEST_P(TensorOptimizersInF32Test, AreCloseToOneRankOverTwentySteps) {
   RunConfig one = Config({{"data", 1}}), two = Config({{"data", 2}, {"tensor", 2}});
   one.steps = two.steps = 20;
