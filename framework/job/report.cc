@@ -134,6 +134,7 @@ std::string ReportAsJson(const Report& report) {
   for (const StepRecord& step : report.steps) steps.push_back(StepAsJson(step));
   Json memory = {{"predicted", MemoryAsJson(report.predicted_memory)},
                  {"measured", MemoryAsJson(report.measured_memory)},
+                 {"evals_not_run", report.evals_not_run},
                  {"rss_peak", report.rss_peak_bytes},
                  {"device_libraries", report.device_library_bytes},
                  {"rss_before_graph", report.rss_before_graph_bytes},

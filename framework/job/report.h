@@ -65,6 +65,7 @@ struct Report {
 
   MemoryUse predicted_memory;
   MemoryUse measured_memory;
+  std::vector<std::string> evals_not_run;    // whose memory is predicted, and was not measured
   int64_t rss_peak_bytes = 0;                // of rank 0's process, without its peers' memory
   int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
   int64_t device_library_bytes = 0;          // of rank 0's device, beside the arena

@@ -1,6 +1,7 @@
 #include "framework/job/summary.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -81,8 +82,15 @@ std::string Summary(const Report& report) {
   if (!report.final_state.param_sha256.empty()) {
     text += fmt::format(", sha256 {}", report.final_state.param_sha256.substr(0, 16));
   }
-  text += "\n\n" + MemoryTable(report.predicted_memory, report.measured_memory) + "\n" +
-          TrafficTable(report.predicted_traffic, report.measured_traffic);
+  text += "\n\n" + MemoryTable(report.predicted_memory, report.measured_memory) + "\n";
+  const bool is_as_planned =
+      report.predicted_memory.category_bytes == report.measured_memory.category_bytes &&
+      report.predicted_memory.peak_bytes == report.measured_memory.peak_bytes;
+  if (!is_as_planned && !report.evals_not_run.empty()) {
+    text += fmt::format("  measured without what has not run: eval {}\n",
+                        fmt::join(report.evals_not_run, ", "));
+  }
+  text += TrafficTable(report.predicted_traffic, report.measured_traffic);
   if (report.profile) {
     text += "\n" + ProfileTable(*report.profile) + "\n" + ProfileModuleTable(*report.profile);
   }

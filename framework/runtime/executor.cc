@@ -330,9 +330,18 @@ Status Executor::RunEvalList(std::string_view eval, InstructionList& list, const
     return same.WithContext(fmt::format("eval {}", eval));
   }
   last_eval_ = &list;
+  if (evals_run_.find(eval) == evals_run_.end()) evals_run_.emplace(eval);
   ZG_RETURN_IF_ERROR(Settle());
   ZG_RETURN_IF_ERROR(runner_->Run(list, context));
   return runner_->Finish(context);
+}
+
+std::vector<std::string> Executor::EvalsNotRun() const {
+  std::vector<std::string> names;
+  for (const auto& [name, list] : program_.evals) {
+    if (evals_run_.find(name) == evals_run_.end()) names.push_back(name);
+  }
+  return names;
 }
 
 StatusOr<const OutputSlot*> Executor::Output(std::string_view name) const {

@@ -114,6 +114,8 @@ class Executor {
   };
   Status RunEval(std::string_view eval, const EvalRun& run);
   Status RunEval(std::string_view eval) { return RunEval(eval, EvalRun()); }
+  // The eval programs that have never run: meter() knows nothing of their memory, which is planned.
+  std::vector<std::string> EvalsNotRun() const;
 
   // Makes the kernels of these nodes again, whose attributes have changed since Create(). Whether it
   // did: not if one needs other scratch memory than is planned. Error: that of Settle().
@@ -192,10 +194,11 @@ class Executor {
   Status NoEval(std::string_view eval) const;  // the error of an unknown one
   Status RunEvalList(std::string_view eval, InstructionList& list, const EvalRun& run);
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
-  Executor* owner_ = this;                      // of the arena
-  bool is_in_arena_ = false;                    // as its owner
-  std::vector<const Executor*> guests_;         // others in this one's arena
-  const Executor* last_stepped_ = this;         // of the owner and its guests; used by the owner
+  std::set<std::string, std::less<>> evals_run_;
+  Executor* owner_ = this;               // of the arena
+  bool is_in_arena_ = false;             // as its owner
+  std::vector<const Executor*> guests_;  // others in this one's arena
+  const Executor* last_stepped_ = this;  // of the owner and its guests; used by the owner
 };
 
 }  // namespace zg

@@ -17,6 +17,7 @@
 #include "framework/state/save_checkpoint.h"
 #include "framework/state/step_result.h"
 #include "framework/train/measured_gemms.h"
+#include "framework/train/order_of_sums.h"
 
 namespace zg {
 namespace {
@@ -211,8 +212,9 @@ std::optional<std::string> Trainer::note(const std::string& name) const {
 }
 
 std::string Trainer::arithmetic() const {
-  if (options_.measured_gemms == nullptr) return arithmetic_;
-  return arithmetic_ + ", " + options_.measured_gemms->arithmetic();
+  std::string arithmetic = arithmetic_ + OrderOfSums(program_);
+  if (options_.measured_gemms == nullptr) return arithmetic;
+  return arithmetic + ", " + options_.measured_gemms->arithmetic();
 }
 
 Status Trainer::CheckFirstValues() {

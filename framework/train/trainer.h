@@ -239,12 +239,12 @@ class Trainer {
   // elements that a rank holds and was not given; ranks that pass different steps.
   Status load_optimizer_state(const OptimizerState& state);
 
-  // Change between steps which parameters are trained, and how, like the functions of Graph; not
-  // after step_groups. The program is compiled again, and every tensor that stays keeps its values.
-  // Parameters that become frozen lose their optimizer state, and those that join begin with new
-  // state. Checkpoints record the changes, and resume() makes them again. An asynchronous save that is in
-  // progress is waited for; finish_saving() still returns its error. Every rank must call these, with the
-  // same arguments. Errors, on every rank, after which nothing has changed: those of Graph;
+  // Change between steps which parameters are trained, and how, like the functions of Graph; after
+  // step_groups, or steps of phases, only freeze may. The program is compiled again, and every tensor that
+  // stays keeps its values. Parameters that become frozen lose their optimizer state, and those that join
+  // begin with new state. Checkpoints record the changes, and resume() makes them again. An asynchronous
+  // save that is in progress is waited for; finish_saving() still returns its error. Every rank must call
+  // these, with the same arguments. Errors, on every rank, after which nothing has changed: those of Graph;
   // nothing is left to train; arguments that differ; too little memory.
   Status freeze(const std::string& parameters);
   Status unfreeze(const std::string& parameters);
@@ -264,13 +264,13 @@ class Trainer {
   // resume() compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
   void set_setting(const std::string& name, std::string value);
 
-  // Texts that the program keeps with its checkpoints, such as its best validation loss so far: save()
+  // Texts in UTF-8 that the program keeps with its checkpoints, such as its best validation loss so far: save()
   // writes those of rank 0, and resume() sets them on every rank. None: nothing of that name.
   void set_note(const std::string& name, std::string text) { notes_[name] = std::move(text); }
   std::optional<std::string> note(const std::string& name) const;
 
-  // What the bits depend on beside the program (kernels/device_kernels.h). Resuming a checkpoint with
-  // another value gives a warning.
+  // What the bits depend on beside settings (kernels/device_kernels.h, train/order_of_sums.h). Resuming a
+  // checkpoint with another value gives a warning.
   std::string arithmetic() const;
 
   // The learning rate of the next steps, relative to the optimizer's: a finite number >= 0, or the next
@@ -332,6 +332,7 @@ class Trainer {
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
   void AwaitSave();  // whose result finish_saving() or continue_saving() will return
+  Status CheckOneCount(const std::string& verb, const std::string& parameters) const;
   Status Change(const std::string& verb, const std::string& parameters,
                 const std::function<void(Graph& graph, int64_t after_updates)>& apply);
   Status CheckSameChange(const std::string& change, int64_t* num_updates) const;
@@ -377,7 +378,7 @@ class Trainer {
   int64_t step_ = 0;
   std::map<std::string, int64_t> eval_runs_;  // of each program, since the last step
   int64_t eval_runs_after_ = 0;               // that step
-  std::vector<int64_t> skipped_;  // by group: the steps that did not update it
+  std::vector<int64_t> skipped_;              // by group: the steps that did not update it
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;
   TrafficCounters traffic_before_changes_ = {};  // of steps with earlier programs

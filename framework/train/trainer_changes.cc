@@ -71,6 +71,7 @@ Status Trainer::freeze(const std::string& parameters) {
 
 Status Trainer::unfreeze(const std::string& parameters) {
   ZG_RETURN_IF_ERROR(CheckBetweenSteps("unfreeze"));
+  ZG_RETURN_IF_ERROR(CheckOneCount("unfreeze", parameters));
   return Change("unfreeze", parameters, [&](Graph& graph, int64_t after_updates) {
     graph.unfreeze(parameters, after_updates);
   });
@@ -78,20 +79,24 @@ Status Trainer::unfreeze(const std::string& parameters) {
 
 Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
   ZG_RETURN_IF_ERROR(CheckBetweenSteps("add_parameter_group"));
+  ZG_RETURN_IF_ERROR(CheckOneCount(kGroupVerb + group.name, group.parameters));
   return Change(kGroupVerb + group.name, group.parameters,
                 [&](Graph& graph, int64_t after_updates) {
                   graph.add_parameter_group(group, after_updates);
                 });
 }
 
+// What joins training begins with a count of updates, of which there must be one.
+Status Trainer::CheckOneCount(const std::string& verb, const std::string& parameters) const {
+  if (skipped_steps().empty()) return Status::Ok();
+  return FailedPrecondition(
+      "{} '{}': after {} nothing can join what is trained, as the groups' updates are not counted "
+      "together any more",
+      verb, parameters, variant_.phase.empty() ? "step_groups" : "steps of phases");
+}
+
 Status Trainer::Change(const std::string& verb, const std::string& parameters,
                        const std::function<void(Graph& graph, int64_t after_updates)>& apply) {
-  if (!skipped_steps().empty()) {
-    return FailedPrecondition(
-        "{} '{}': after {} what is trained cannot change, as the groups' updates are not counted "
-        "together any more",
-        verb, parameters, variant_.phase.empty() ? "step_groups" : "steps of phases");
-  }
   int64_t after_updates = 0;
   ZG_RETURN_IF_ERROR(CheckSameChange(fmt::format("{} '{}'", verb, parameters), &after_updates));
   std::unique_ptr<Graph> changed = graph_->Clone();

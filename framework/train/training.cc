@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
 #include "framework/base/stopwatch.h"
 #include "framework/base/threads.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/job/console.h"
-#include "framework/job/process_memory.h"
 #include "framework/job/progress.h"
 #include "framework/job/summary.h"
 #include "framework/optim/schedule.h"
 #include "framework/runtime/host_traffic.h"
+#include "framework/train/report_state.h"
 #include "framework/train/run_metrics.h"
 #include "framework/train/run_saver.h"
 #include "framework/train/run_trace.h"
@@ -41,50 +39,6 @@ TrafficCounters Predicted(const std::map<std::string, PredictedTraffic>& traffic
 std::string InputsOf(const Program& program) {
   const auto inputs = program.settings.find("inputs");
   return inputs == program.settings.end() ? "" : inputs->second;
-}
-
-StatusOr<std::vector<int64_t>> PeakOfEveryRank(Communicator& communicator, int64_t mine) {
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                      communicator.Exchange("peak memory", std::to_string(mine)));
-  std::vector<int64_t> peaks;
-  for (const std::string& text : texts) peaks.push_back(std::stoll(text));
-  return peaks;
-}
-
-// The most of two programs, which do not run at the same time.
-void TakeMost(const CategoryBytes& category_bytes, int64_t peak_bytes, MemoryUse* use) {
-  use->peak_bytes = std::max(use->peak_bytes, peak_bytes);
-  for (size_t i = 0; i < category_bytes.size(); ++i) {
-    use->category_bytes[i] = std::max(use->category_bytes[i], category_bytes[i]);
-  }
-}
-
-Status FillMemory(const Job& job, Trainer& trainer, Report* report) {
-  for (const Executor* of_size : trainer.executors()) {
-    const MemoryMeter& meter = of_size->meter();
-    TakeMost(of_size->plan().category_bytes, of_size->plan().arena_bytes,
-             &report->predicted_memory);
-    TakeMost(meter.category_bytes(), meter.peak_bytes(), &report->measured_memory);
-  }
-  const Executor& executor = trainer.executor();
-  ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
-  // The operating system counts peers' memory that is mapped here, but it belongs to them.
-  report->rss_peak_bytes =
-      memory.peak_resident_bytes - executor.communicator().arena().peer_resident_bytes();
-  ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse device, executor.device().MemoryUse());
-  report->device_library_bytes = device.library_bytes;
-  report->rss_before_graph_bytes = job.resident_bytes_at_start();
-  ZG_ASSIGN_OR_RETURN(report->per_rank_peak_bytes,
-                      PeakOfEveryRank(executor.communicator(), report->measured_memory.peak_bytes));
-  return Status::Ok();
-}
-
-Status FillFinalState(Trainer& trainer, Report* report) {
-  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.digest_parameters());
-  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.digest_optimizer_state());
-  report->final_state = {parameters.sum, parameters.sha256, state.sha256,
-                         trainer.steps_done() - trainer.num_updates()};
-  return Status::Ok();
 }
 
 StatusOr<optim::Schedule> ScheduleOf(const JobOptions& options) {
@@ -341,8 +295,8 @@ Status Training::Impl::Finish() {
         MedianOfSteps(report.steps, [](const auto& step) { return step.work.flops; }) / job.size();
   }
   if (job.options().profile) report.profile = trainer->executor().profile();
-  ZG_RETURN_IF_ERROR(FillMemory(job, *trainer, &report));
-  ZG_RETURN_IF_ERROR(FillFinalState(*trainer, &report));
+  ZG_RETURN_IF_ERROR(ReportMemory(job, *trainer, &report));
+  ZG_RETURN_IF_ERROR(ReportFinalState(*trainer, &report));
   return ExchangeStatus(trainer->executor().communicator(), "write the results", WriteResults());
 }
 

@@ -244,12 +244,15 @@ TEST(StepGroups, Errors) {
               [](Game& game, int rank) { return StepOf(game, {rank == 0 ? "" : "critic"}); }),
       HasSubstr(
           "step 1: the step updates the groups 'critic' on rank 1, but updates the groups '' on rank 0"));
-  EXPECT_THAT(ErrorOf(1, {},
-                      [](Game& game, int) {
-                        ZG_RETURN_IF_ERROR(StepOf(game, {"critic"}));
-                        return game.trainer().freeze("generator.**");
-                      }),
-              HasSubstr("freeze 'generator.**': after step_groups what is trained cannot change"));
+  EXPECT_THAT(
+      ErrorOf(1, {},
+              [](Game& game, int) {
+                ZG_RETURN_IF_ERROR(StepOf(game, {"critic"}));
+                ZG_RETURN_IF_ERROR(game.trainer().freeze("generator.**"));
+                ZG_RETURN_IF_ERROR(StepOf(game, {"critic"}));
+                return game.trainer().unfreeze("generator.**");
+              }),
+      HasSubstr("unfreeze 'generator.**': after step_groups nothing can join what is trained"));
 }
 
 }  // namespace
