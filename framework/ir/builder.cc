@@ -39,8 +39,10 @@ Value* Builder::Variable(const std::string& name, const TensorType& type, Initia
                          Role role, bool trainable) {
   if (!status_.ok()) return nullptr;
   if (graph_->FindTensor(name) != nullptr) {
-    Fail(InvalidArgument("two variables are named '{}'; give one of the modules another name",
-                         name));
+    Fail(InvalidArgument(
+        "two variables are named '{}'; give one of the modules another name, and members of modules "
+        "their parent: {{this, \"name\", ...}}",
+        name));
     return nullptr;
   }
   Value* value = Storage(name, type, role);

@@ -182,13 +182,16 @@ void FollowParent(pid_t parent) {
 // Maps the signals of the supervisor to those sent to mpirun.
 class SignalsForMpirun {
  public:
-  SignalsForMpirun(pid_t launcher, bool saves_at_term)
-      : launcher_(launcher), saves_at_term_(saves_at_term) {}
+  // `has_begun` is true once ranks have shown something, and must outlive it: before, they may not be able
+  // to take USR2 yet, and have nothing to save.
+  SignalsForMpirun(pid_t launcher, bool saves_at_term, const bool* has_begun)
+      : launcher_(launcher), saves_at_term_(saves_at_term), has_begun_(has_begun) {}
 
   int operator()(int signal) {
     if (signal == SIGHUP || signal == SIGQUIT) return SIGTERM;
     // If the launcher was killed, or at the second TERM, it must end at once.
-    if (signal != SIGTERM || !saves_at_term_ || getppid() != launcher_) return signal;
+    const bool saves = saves_at_term_ && *has_begun_ && getppid() == launcher_;
+    if (signal != SIGTERM || !saves) return signal;
     saves_at_term_ = false;
     return SIGUSR2;
   }
@@ -196,6 +199,7 @@ class SignalsForMpirun {
  private:
   const pid_t launcher_;
   bool saves_at_term_;
+  const bool* const has_begun_;
 };
 
 }  // namespace
@@ -252,7 +256,9 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
 
   RankOutput* const ranks = job.output;
   MpirunMessages messages;
+  bool has_begun = false;
   const auto show_output = [&](std::string_view bytes) {
+    has_begun = true;
     print_out(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kOutput, bytes));
   };
   const auto show_errors = [&](std::string_view bytes) {
@@ -263,7 +269,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
   const auto is_over = [&] { return messages.first_end() || !messages.lost_host().empty(); };
   const ChildEnd end =
       WaitForChild(child, supervisor.signals,
-                   {SignalsForMpirun(launcher, job.saves_at_term),
+                   {SignalsForMpirun(launcher, job.saves_at_term, &has_begun),
                     {{&output.read_end, show_output}, {&errors.read_end, show_errors}},
                     is_over});
   if (ranks != nullptr) {

@@ -40,6 +40,9 @@ class ChosenWeights {
 //       const zg::nn::AveragedParameters averaged(q);
 //       target = q(in.f32("next_state", {64, 4}));
 //     }
+// An eval program of this graph that acts, or is measured, with the trained weights says so by
+// TrainedParameters, as eval programs read averages.
+//
 // The average begins with the initial weights. After update t it is average = decay average +
 // (1 - decay) w_t, which step t + 1 reads. It is optimizer state: split over the ranks from stage 1 on,
 // and gathered in every micro-batch whose function reads it. Buffers are those of the module. Frozen

@@ -209,8 +209,9 @@ Status LoadTensors(Executor& executor, const std::string& path,
   const bool is_of_parameters = roles.size() == 1;
   for (const auto& [name, tensor] : tensors) {
     if (known.count(name) != 0) continue;
-    of_file.push_back(fmt::format("'{}' is not a {} of the model", name,
-                                  is_of_parameters ? "parameter" : "parameter or state"));
+    of_file.push_back(fmt::format("'{}' is not a {}", name,
+                                  is_of_parameters ? "parameter or buffer that the graph uses"
+                                                   : "parameter or state of the model"));
   }
   if (!of_model.empty() || !of_file.empty()) {
     std::string hint = "write the file from a model of this size";

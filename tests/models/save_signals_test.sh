@@ -158,3 +158,20 @@ assert whole["final"] == resumed["final"]
 losses = [[step["loss"] for step in report["steps"]] for report in (whole, resumed)]
 assert 0 < len(losses[1]) < len(losses[0]) and losses[0][-len(losses[1]):] == losses[1]
 PYTHON
+
+# A TERM before training has begun ends the job, at whatever moment.
+for delay in 0.01 0.02 0.04 0.06 0.09 0.13; do
+  rm -rf "$saved"
+  : >"$directory/out"
+  "$recipe" "${flags[@]}" --steps 1000000 --ranks 2 --save "$saved" >"$directory/out" 2>"$directory/err" &
+  program=$!
+  sleep $delay
+  kill -TERM $program
+  for ((i = 0; i < 150; ++i)); do
+    kill -0 $program 2>/dev/null || break
+    sleep 0.1
+  done
+  ! kill -0 $program 2>/dev/null || fail "a TERM after $delay s was lost"
+  wait $program
+  program=
+done

@@ -257,7 +257,7 @@ TEST(ModuleTest, TwoModelsInOneGraphNeedNames) {
               return one(x) + other(x);
             }),
             "graph test, eval 'run': hidden: two variables are named 'hidden.weight'; give one of "
-            "the modules another name");
+            "the modules another name, and members of modules their parent: {this, \"name\", ...}");
 }
 
 TEST(ModuleTest, ParametersKeepTheirNamesWhenAValueHasIt) {

@@ -90,7 +90,7 @@ TEST(RefusedRun, InitialValuesOfAnotherModelAreListedAtOnce) {
                   ": 3 tensors do not fit the model:\n"
                   "  'hidden.weight': got f32[12,8], expected f32[8,12]\n"
                   "  'output.bias' is missing\n"
-                  "  'head.bias' is not a parameter of the model\n"
+                  "  'head.bias' is not a parameter or buffer that the graph uses\n"
                   "  hint: write the file from a model of this size, map names (load_parameters, "
                   "name_in_file), or name what else it has (load_parameters, may_skip)");
   }
@@ -134,8 +134,8 @@ TEST(RefusedRun, OfAFileTheNamesMayBeOthers) {
               trainer.load_parameters(path).message(),
               ::testing::AllOf(::testing::HasSubstr("8 tensors do not fit the model:\n"
                                                     "  'hidden.bias' is missing\n"),
-                               ::testing::HasSubstr("  'model.fc1.bias' is not a parameter of the "
-                                                    "model\n"),
+                               ::testing::HasSubstr("  'model.fc1.bias' is not a parameter or "
+                                                    "buffer that the graph uses\n"),
                                ::testing::HasSubstr("map names (load_parameters, name_in_file)")));
           EXPECT_THAT(
               trainer.load_parameters(path, "", "", renaming({{"hidden", "model.fc1"}})).message(),

@@ -16,7 +16,7 @@ Status CheckIsNoInput(const std::string& target, const std::vector<std::string>&
     const auto [in_own, in_read] = std::mismatch(own.begin(), own.end(), read.begin(), read.end());
     if (in_own != own.end() && in_read != read.end()) continue;
     return FailedPrecondition("{}: {} is read, and cannot be replaced; give another name", target,
-                           input);
+                              input);
   }
   return Status::Ok();
 }
