@@ -18,21 +18,35 @@ Status CheckSources(Var y, const std::vector<Var>& sources, const nn::Trace& tra
                          y.value()->type.ToString());
 }
 
+// The last nodes of a section, from the first one that computes a source on: what is before depends on
+// none. A long loop that takes gradients in each round need not go through all rounds before.
+std::vector<ir::Node*> NodesSince(const std::unordered_set<const ir::Value*>& sources,
+                                  const std::vector<ir::Node*>& nodes) {
+  size_t not_seen = sources.size();
+  auto first = nodes.end();
+  while (first != nodes.begin() && not_seen > 0) {
+    --first;
+    for (const ir::Value* output : (*first)->outputs) not_seen -= sources.count(output);
+  }
+  return {first, nodes.end()};
+}
+
 StatusOr<std::vector<Var>> AppendGradients(Var y, const std::vector<Var>& sources,
                                            nn::Trace& trace) {
   ZG_RETURN_IF_ERROR(CheckSources(y, sources, trace));
   ir::Builder& builder = trace.builder();
-  const std::vector<ir::Node*> nodes = builder.section()->nodes;
   std::unordered_set<const ir::Value*> wanted;
   for (const Var& source : sources) wanted.insert(source.value());
+  const size_t num_before = builder.section()->nodes.size();
+  const std::vector<ir::Node*> nodes = NodesSince(wanted, builder.section()->nodes);
   const std::unordered_set<const ir::Value*> needed = ir::DependingOn(nodes, wanted);
   const std::string scope = builder.scope();
   ir::Value* const seed = builder.Op("constant", {}, {{"value", 1.0}}, y.value()->name + ".grad");
   const auto found = ir::Differentiate(&builder, nodes, {{y.value(), seed}}, needed);
   builder.set_scope(scope);
   ZG_RETURN_IF_ERROR(found.status());
-  const std::vector<Var> kept = trace.RunFrom(nodes.size());  // kept until the requested gradients
-                                                              // are held
+  const std::vector<Var> kept = trace.RunFrom(num_before);  // kept until the requested gradients
+                                                            // are held
   std::vector<Var> gradients;
   for (const Var& source : sources) {
     const auto gradient = found->find(source.value());
