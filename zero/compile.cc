@@ -71,7 +71,6 @@ std::string JoinedText(const optim::UpdateRules& rules) {
 }
 
 void DescribeTraining(const ir::Graph& graph, const optim::UpdateRules& rules, Program* program) {
-  program->lr = rules.rule.attributes.Float("lr");
   program->group_names = {""};
   for (const optim::GroupRule& group : rules.groups) program->group_names.push_back(group.name);
   program->settings = rules.Settings();
@@ -112,6 +111,7 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
     if (phase != nullptr) {
       program.is_idle = IdleGroups(program.group_names.size(), phase->groups);
     }
+    program.lr = update->ShownLr(program.is_idle);
   }
   program.variant = graph.variant();
   program.num_parameters = graph.num_parameters();

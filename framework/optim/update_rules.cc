@@ -35,6 +35,12 @@ int UpdateRules::GroupOf(std::string_view parameter) const {
   return 0;
 }
 
+double UpdateRules::ShownLr(const std::vector<bool>& is_idle) const {
+  const auto shown = std::find(is_idle.begin(), is_idle.end(), false);
+  const bool is_only = std::count(is_idle.begin(), is_idle.end(), false) == 1;
+  return RuleOf(is_only ? static_cast<int>(shown - is_idle.begin()) : 0).attributes.Float("lr");
+}
+
 std::map<std::string, std::string> UpdateRules::Settings() const {
   std::map<std::string, std::string> settings = {{"optimizer", ToString(rule)}};
   for (size_t i = 0; i < groups.size(); ++i) {  // the order decides who has a parameter

@@ -29,6 +29,9 @@ struct UpdateRules {
 
   int GroupOf(std::string_view parameter) const;
   const UpdateRule& RuleOf(int group) const { return group == 0 ? rule : groups[group - 1].rule; }
+  // The learning rate to show: that of the only group that a program updates, which is not among the idle
+  // ones (Program::is_idle), else that of group 0.
+  double ShownLr(const std::vector<bool>& is_idle) const;
   // As settings of a run that checkpoints keep: "optimizer", "group 1 'head'", ...
   std::map<std::string, std::string> Settings() const;
 };

@@ -35,7 +35,8 @@ struct Program {
   // The settings that determine the bits of training besides data and initial values, as name and
   // value: the optimizer, the micro-batches, .... Empty for a graph that does not train.
   std::map<std::string, std::string> settings;
-  double lr = 0;  // of the optimizer, before the factor of a schedule
+  // The learning rate of the optimizer, or of the only group that is updated, before a schedule's factor.
+  double lr = 0;
   // The parameter groups; "" is the first one, the parameters that no other names.
   std::vector<std::string> group_names;
   double compile_ms = 0;

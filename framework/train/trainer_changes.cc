@@ -154,7 +154,8 @@ Status Trainer::set_optimizer(const optim::Optimizer& optimizer, const std::stri
     program_.settings[name] = value;
     settings_[name] = value;
   }
-  program_.lr = after.rule.attributes.Float("lr");
+  program_.lr = after.ShownLr(program_.is_idle);
+  for (Program& other : program_.other_variants) other.lr = after.ShownLr(other.is_idle);
   graph_ = std::move(changed);
   return Status::Ok();
 }

@@ -265,7 +265,7 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   record.step = step_number;
   record.loss = *loss;
   record.grad_norm = trainer->grad_norm();
-  record.lr = trainer->program().lr * factor;
+  record.lr = program.lr * factor;
   record.ms = stopwatch.ms();
   record.variant = program.variant;
   record.work = WorkOf(program);

@@ -73,6 +73,7 @@ TEST(Phases, TrainPlayersInTurnsAsPyTorchDoes) {
             });
             ZG_RETURN_IF_ERROR(loss.status());
             EXPECT_NEAR(*loss, Reference()["losses"][step][is_critic ? 0 : 1].get<float>(), 1e-5);
+            EXPECT_EQ(trainer->stepping_program().lr, is_critic ? 0.03 : 0.02);
           }
           ZG_ASSIGN_OR_RETURN(*result, trainer->consolidate_parameters());
           return Status::Ok();
