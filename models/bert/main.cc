@@ -145,22 +145,18 @@ Status Run(Job& job, const Flags& flags) {
   models::Bert model(config);
   Graph graph("bert");
   const int64_t batch = job.options().batch;
-  const Shape shape = {batch, task.context};
-  const ClassLossOptions of_hidden = {.ignore_index = -100};
-  const auto guesses_per_window = static_cast<double>(task.masking.guesses_per_row(task.context));
-  const auto hits_of = [](Var logits, Var labels) {
-    return to(equal(argmax(logits, -1), labels), DType::kF32);
+  const auto guess = [&](Inputs& in, int64_t rows) {
+    const Shape shape = {rows, task.context};
+    const Var tokens = in.i64("tokens", shape), labels = in.i64("labels", shape);
+    const Var logits = model(tokens);
+    const Var hits = to(equal(argmax(logits, -1), labels), DType::kF32);
+    const auto guesses = static_cast<double>(rows * task.masking.guesses_per_row(task.context));
+    return Outputs{{"loss", cross_entropy(logits, labels, {.ignore_index = -100})},
+                   {"accuracy", sum(hits) / guesses}};
   };
-  graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay}, [&](Inputs& in) {
-    const Var logits = model(in.i64("tokens", shape)), labels = in.i64("labels", shape);
-    return Outputs{{"loss", cross_entropy(logits, labels, of_hidden)},
-                   {"accuracy", sum(hits_of(logits, labels)) / (batch * guesses_per_window)}};
-  });
-  graph.eval("validate", [&](Inputs& in) {
-    const Var logits = model(in.i64("tokens", shape)), labels = in.i64("labels", shape);
-    return Outputs{{"loss", models::WindowLosses(logits, labels, of_hidden)},
-                   {"accuracy", sum(hits_of(logits, labels), {1}) / guesses_per_window}};
-  });
+  graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay},
+              [&](Inputs& in) { return guess(in, batch); });
+  task.windows.AddPrograms(graph, guess);
 
   TrainOptions options;
   options.description =
@@ -169,7 +165,7 @@ Status Run(Job& job, const Flags& flags) {
   options.settings = {{"heads", fmt::to_string(config.heads)},  // not implied by any tensor's shape
                       {"mask token", fmt::to_string(task.masking.mask_token)}};
   options.samples_per_micro_batch = batch;
-  options.tokens_per_micro_batch = shape.num_elements();
+  options.tokens_per_micro_batch = batch * task.context;
   std::unique_ptr<Trainer> made = make_trainer(job, graph, options);
   ZG_RETURN_IF_ERROR(models::LoadFrom(job, flags.from, *made));
   Training training(job, std::move(made), options);

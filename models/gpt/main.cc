@@ -122,9 +122,11 @@ class GptRun {
     nn::Lora lora({flags_.lora, 2.0 * static_cast<double>(flags_.lora)});
     if (flags_.lora > 0) AdaptAll(model, &lora);
     Graph graph("gpt");
-    const auto loss = [&](Inputs& in, int64_t context) {
-      const Shape shape = {job_.options().batch, context};
+    const auto loss_of = [&](Inputs& in, const Shape& shape) {
       return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+    };
+    const auto loss = [&](Inputs& in, int64_t context) {
+      return loss_of(in, {job_.options().batch, context});
     };
     optim::AdamW adamw;
     adamw.lr = flags_.lr;
@@ -147,9 +149,8 @@ class GptRun {
            optim::Muon{
                .lr = flags_.muon_lr, .weight_decay = flags_.weight_decay, .of_vectors = adamw}});
     }
-    graph.eval("validate", [&](Inputs& in) {
-      const Shape shape = {job_.options().batch, flags_.context};
-      return models::WindowLosses(model(in.i64("x", shape)), in.i64("y", shape));
+    windows_->AddPrograms(graph, [&](Inputs& in, int64_t rows) {
+      return loss_of(in, {rows, flags_.context});
     });
     if (flags_.sample.tokens > 0) {
       generator_.emplace(graph, GeneratorOptions{.context = flags_.context},

@@ -20,14 +20,15 @@ Status TrainLanguage(Job& job, const LanguageTask& task, const Text& text,
                       text.Prompt(sample_flags, task.longest_prompt));
   Graph graph(task.name);
   const int64_t batch = job.options().batch;
-  const Shape shape = {batch, task.context};
+  const auto loss = [&](Inputs& in, int64_t rows) {
+    const Shape shape = {rows, task.context};
+    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+  };
   graph.train(task.optimizer, [&](Inputs& in) {
-    const Var of_text = cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+    const Var of_text = loss(in, batch);
     return task.penalty == nullptr ? of_text : of_text + task.penalty();
   });
-  graph.eval("validate", [&](Inputs& in) {
-    return WindowLosses(model(in.i64("x", shape)), in.i64("y", shape));
-  });
+  windows.AddPrograms(graph, loss);
   std::optional<Generator> generator;
   if (sample_flags.tokens > 0) {
     generator.emplace(graph, GeneratorOptions{.context = task.context}, model);
@@ -37,7 +38,7 @@ Status TrainLanguage(Job& job, const LanguageTask& task, const Text& text,
   options.description = task.description;
   options.settings = task.settings;
   options.samples_per_micro_batch = batch;
-  options.tokens_per_micro_batch = shape.num_elements();
+  options.tokens_per_micro_batch = batch * task.context;
   std::unique_ptr<Trainer> made = make_trainer(job, graph, options);
   ZG_RETURN_IF_ERROR(LoadFrom(job, task.from, *made));
   Training training(job, std::move(made), options);

@@ -14,14 +14,6 @@ StatusOr<int64_t> NumValidationWindows(const TokenDataset& data, int64_t context
       data.name(), data.size(), context);
 }
 
-Var WindowLosses(Var logits, Var targets, const ClassLossOptions& options) {
-  ClassLossOptions of_tokens = options;
-  of_tokens.reduction = Reduction::kNone;
-  const Var losses = cross_entropy(logits, targets, of_tokens);
-  const Var counted = to(not_equal(targets, options.ignore_index), DType::kF32);
-  return sum(losses, {1}) / sum(counted, {1});
-}
-
 StatusOr<TextWindows> TextWindows::Create(const Job& job, TokenSplit data, int64_t context,
                                           int64_t eval_windows) {
   ZG_ASSIGN_OR_RETURN(const int64_t windows,
@@ -38,13 +30,13 @@ TextWindows::TextWindows(const Job& job, TokenSplit data, int64_t context,
       batch_(job.options().batch),
       validation_windows_(validation_windows) {}
 
-void TextWindows::ResizeRows(int context) {
-  x_.resize(batch_ * context);
-  y_.resize(batch_ * context);
+void TextWindows::ResizeRows(int64_t rows, int context) {
+  x_.resize(rows * context);
+  y_.resize(rows * context);
 }
 
 Status TextWindows::Draw(int64_t step, int64_t micro_batch) {
-  ResizeRows(training_context_);
+  ResizeRows(batch_, training_context_);
   return data_.train.FillBatch(job_->options().seed, FirstDraw(step, micro_batch) / batch_,
                                static_cast<int>(batch_), training_context_, x_.data(), y_.data());
 }
@@ -53,39 +45,58 @@ int64_t TextWindows::FirstDraw(int64_t step, int64_t micro_batch) const {
   return ((step - 1) * job_->options().compile.micro_batches + micro_batch) * batch_;
 }
 
-Status TextWindows::TakeFrom(int64_t first_window) {
-  ResizeRows(context_);
-  for (int64_t row = 0; row < batch_; ++row) {
-    const int64_t window = std::min(first_window + row, validation_windows_ - 1);
-    const int64_t at = row * context_;
-    ZG_RETURN_IF_ERROR(
-        data_.validation.FillWindows(window, 1, context_, x_.data() + at, y_.data() + at));
-  }
-  return Status::Ok();
-}
-
 Status TextWindows::Feed(Trainer& trainer, int64_t step, int64_t micro_batch) {
   ZG_RETURN_IF_ERROR(Draw(step, micro_batch));
   return trainer.feed({{"x", x_}, {"y", y_}});
+}
+
+std::vector<TextWindows::Groups> TextWindows::AllGroups() const {
+  const int64_t whole = validation_windows_ / batch_, rest = validation_windows_ % batch_;
+  std::vector<Groups> all;
+  if (whole > 0) all.push_back({"validate", 0, batch_, whole});
+  if (rest > 0) all.push_back({"validate_rest", whole * batch_, 1, rest});
+  return all;
+}
+
+void TextWindows::AddPrograms(Graph& graph,
+                              const std::function<Outputs(Inputs& in, int64_t rows)>& build) const {
+  for (const Groups& groups : AllGroups()) {
+    graph.eval(groups.program, [&](Inputs& in) {
+      const Outputs means = build(in, groups.rows);
+      Outputs of_ranks{};  // a scalar would be the mean over all ranks
+      for (const auto& [name, mean] : means.items()) {
+        of_ranks = std::move(of_ranks).with(name, reshape(mean, {1}));
+      }
+      return of_ranks;
+    });
+  }
 }
 
 StatusOr<std::vector<double>> TextWindows::Validate(Trainer& trainer,
                                                     const std::vector<std::string>& results,
                                                     const EvalInputs& inputs) {
   std::vector<double> means(results.size(), 0.0);
-  const int64_t rows = batch_ * job_->num_data_ranks();
-  for (int64_t first = 0; first < validation_windows_; first += rows) {
-    const int64_t own = first + job_->data_rank() * batch_;
-    ZG_RETURN_IF_ERROR(TakeFrom(own));
-    ZG_RETURN_IF_ERROR(trainer.eval("validate", inputs(own)));
-    const int64_t counted = std::min(rows, validation_windows_ - first);
-    for (size_t i = 0; i < results.size(); ++i) {
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> values, trainer.result("validate", results[i]));
-      if (values.empty()) continue;  // not on rank 0
-      for (int64_t row = 0; row < counted; ++row) means[i] += values[row];
+  const int64_t ranks = job_->num_data_ranks();
+  for (const Groups& groups : AllGroups()) {
+    ResizeRows(groups.rows, context_);
+    for (int64_t first = 0; first < groups.count; first += ranks) {
+      const int64_t own = std::min(first + job_->data_rank(), groups.count - 1);
+      const int64_t window = groups.first_window + own * groups.rows;
+      ZG_RETURN_IF_ERROR(data_.validation.FillWindows(window, static_cast<int>(groups.rows),
+                                                      context_, x_.data(), y_.data()));
+      ZG_RETURN_IF_ERROR(trainer.eval(groups.program, inputs(window)));
+      const int64_t counted = std::min(ranks, groups.count - first);
+      for (size_t i = 0; i < results.size(); ++i) {
+        ZG_ASSIGN_OR_RETURN(const std::vector<float> of_ranks,
+                            trainer.result(groups.program, results[i]));
+        if (trainer.executor().communicator().rank() != 0) continue;
+        for (int64_t rank = 0; rank < counted; ++rank) {
+          means[i] += static_cast<double>(of_ranks[rank]) * static_cast<double>(groups.rows) /
+                      static_cast<double>(validation_windows_);
+        }
+      }
     }
   }
-  for (double& mean : means) mean /= static_cast<double>(validation_windows_);
   return means;
 }
 

@@ -1,7 +1,7 @@
 // The windows of a demo's text for its ranks: `context` tokens and the token after each. Training
-// draws windows at random; validation takes the first ones in order, in rounds of one window per
-// row (--batch) of every rank. Its results depend on neither: a row of the last round for which no window
-// is left repeats the last one, and does not count.
+// draws windows at random; validation takes the first ones in order, --batch at a time on each rank, and
+// those that are left one by one. A rank for which none is left computes the last ones again, which does
+// not count, so that results have the same bits on any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,6 @@ namespace zg::models {
 // The number of windows of `context` tokens to validate on: at most `wanted`. Error: the data have none.
 StatusOr<int64_t> NumValidationWindows(const TokenDataset& data, int64_t context, int64_t wanted);
 
-// The losses of windows, (B): means over their tokens. logits (B, T, V), targets (B, T).
-Var WindowLosses(Var logits, Var targets, const ClassLossOptions& options = {});
-
 class TextWindows {
  public:
   // Validates on at most `eval_windows` windows. Error: as in NumValidationWindows; it is reported
@@ -31,7 +28,7 @@ class TextWindows {
   int64_t validation_windows() const { return validation_windows_; }
   int64_t validation_tokens() const { return validation_windows_ * context_; }
 
-  // The tokens and their successors, both (--batch, the context), that were drawn last.
+  // The tokens and their successors, both (rows, the context), that were drawn last.
   const std::vector<int64_t>& x() const { return x_; }
   const std::vector<int64_t>& y() const { return y_; }
 
@@ -46,19 +43,28 @@ class TextWindows {
   // Draws and feeds the inputs "x" and "y".
   Status Feed(Trainer& trainer, int64_t step, int64_t micro_batch);
 
-  // The means over the validation windows of results of the program "validate", which are (--batch): one
-  // number for each window. `inputs` makes its inputs from x() and y(), whose first row is the given window
-  // of all. Every rank must call this; valid on rank 0.
+  // Adds the eval programs of validation to a graph. `build` returns scalars: means over its `rows` windows.
+  void AddPrograms(Graph& graph,
+                   const std::function<Outputs(Inputs& in, int64_t rows)>& build) const;
+  // The means over the validation windows of results of these programs. `inputs` makes their inputs from
+  // x() and y(), whose first row is the given window of all. Every rank must call this; valid on rank 0.
   using EvalInputs = std::function<std::vector<NamedData>(int64_t first_window)>;
   StatusOr<std::vector<double>> Validate(Trainer& trainer, const std::vector<std::string>& results,
                                          const EvalInputs& inputs);
-  // The same for the only result of a program with the inputs "x" and "y": the loss, in nats per token.
+  // The same for the only result of programs with the inputs "x" and "y": the loss, in nats per token.
   StatusOr<double> ValidationLoss(Trainer& trainer);
 
  private:
   TextWindows(const Job& job, TokenSplit data, int64_t context, int64_t validation_windows);
-  void ResizeRows(int context);
-  Status TakeFrom(int64_t first_window);
+  void ResizeRows(int64_t rows, int context);
+  // Validation windows that one program computes, `rows` at a time on each rank.
+  struct Groups {
+    const char* program;
+    int64_t first_window;
+    int64_t rows;
+    int64_t count;
+  };
+  std::vector<Groups> AllGroups() const;
 
   const Job* job_;
   TokenSplit data_;

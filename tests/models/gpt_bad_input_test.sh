@@ -24,7 +24,7 @@ reject nonzero "--data: $files/missing.txt" "${small[@]}" --heads 2 --data "$fil
 reject nonzero "--data: $files/empty.txt" "${small[@]}" --heads 2 --data "$files/empty.txt"
 reject nonzero "--data with --validation-fraction 0.1: $files/short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
 reject nonzero "--data: $files/odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
-reject nonzero "validation contexts of 16 tokens, expected at least 1000" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
+reject nonzero "(validation part): got 2000 tokens, expected at least 3001" --layers 1 --embd 8 --heads 2 --steps 1 --data "$files/zeros.txt" --context 3000
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
 reject 2 "--layers: got '4611686018427387904', expected a whole number from 1 to 10000" --layers 4611686018427387904
 reject 2 "--embd: got '2147483648', expected a whole number from 1 to 1048576" --embd 2147483648

@@ -61,7 +61,6 @@ class Conversion {
     ZG_RETURN_IF_ERROR(
         checkpoint_tool::CheckTargetDirectory(options_.to, names, options_.may_replace));
     ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options_.to, weights.inputs()));
-    ZG_RETURN_IF_ERROR(command::CheckIsNoInput(options_.to, {options_.like}));
     size_t tensors = 0;
     for (const TargetFile& file : files_) tensors += file.tensors.size();
     said_ +=
