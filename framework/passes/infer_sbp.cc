@@ -139,6 +139,20 @@ Status ComputeByMicroBatch(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
+// Lets the node read its input in this placement.
+Status PlaceInputOf(ir::Graph& graph, ir::Node* node, int input, const NdSbp& wanted,
+                    const char* suffix) {
+  ir::Value* const value = node->inputs[input];
+  if (value->sbp == wanted) return Status::Ok();
+  ir::Builder builder(&graph, node->section);
+  builder.InsertBefore(node);
+  builder.set_scope(node->scope);
+  ir::Value* const placed = builder.Place(value, wanted, value->name + suffix);
+  ZG_RETURN_IF_ERROR(builder.status());
+  graph.ReplaceInput(node, input, placed);
+  return Status::Ok();
+}
+
 // If each micro-batch has its own result, the results of all of them are returned, side by side along
 // dim 0, as those of several micro-batches of a rank are.
 Status JoinResult(ir::Graph& graph, ir::Node* output) {
@@ -159,11 +173,16 @@ Status JoinResult(ir::Graph& graph, ir::Node* output) {
   }
   ir::Builder builder(&graph, output->section);
   builder.InsertBefore(output);
-  const int64_t num_parts = graph.mesh().num_data_ranks();
   if (dim > 0) ZG_RETURN_IF_ERROR(ComputeByMicroBatch(graph, output));
+  NdSbp whole = output->inputs[0]->sbp;  // along axes whose ranks share micro-batches
+  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
+    if (!graph.mesh().IsDataAxis(axis)) whole[axis] = Sbp::B();
+  }
+  ZG_RETURN_IF_ERROR(PlaceInputOf(graph, output, 0, whole, ".whole"));
   ir::Value* joined =
       builder.Op("joined_parts", {output->inputs[0]},
-                 {{"dim", int64_t{0}}, {"num_parts", num_parts}}, result->name + ".joined");
+                 {{"dim", int64_t{0}}, {"num_parts", int64_t{graph.mesh().num_data_ranks()}}},
+                 result->name + ".joined");
   ZG_RETURN_IF_ERROR(builder.status());
   for (const int axis : axes) joined->sbp[axis] = Sbp::S(0);
   graph.ReplaceInput(output, 0, joined);
@@ -233,33 +252,17 @@ Status PlaceCache(ir::Graph& graph, ir::Node* write) {
     if (is_first && is_read_so) cache->sbp[axis] = by_channels;
     wanted[axis] = cache->sbp[axis];
   }
-  if (wanted == rows.sbp) return Status::Ok();
-  ir::Builder builder(&graph, write->section);
-  builder.InsertBefore(write);
-  builder.set_scope(write->scope);
-  ir::Value* placed = builder.Place(write->inputs[1], wanted, rows.name + ".whole");
-  ZG_RETURN_IF_ERROR(builder.status());
-  graph.ReplaceInput(write, 1, placed);
-  return Status::Ok();
+  return PlaceInputOf(graph, write, 1, wanted, ".whole");
 }
 
 // A sum of the values of micro-batches is placed as its accumulator along axes whose ranks share them.
 Status PlaceTerm(ir::Graph& graph, ir::Node* accumulate) {
-  const ir::Value& accumulator = *accumulate->inputs[0];
-  const ir::Value& term = *accumulate->inputs[1];
-  NdSbp wanted = term.sbp;
+  NdSbp wanted = accumulate->inputs[1]->sbp;
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    const bool is_split = !graph.mesh().IsDataAxis(axis) && term.sbp[axis].is_split();
-    if (is_split) wanted[axis] = accumulator.sbp[axis];
+    const bool is_split = !graph.mesh().IsDataAxis(axis) && wanted[axis].is_split();
+    if (is_split) wanted[axis] = accumulate->inputs[0]->sbp[axis];
   }
-  if (wanted == term.sbp) return Status::Ok();
-  ir::Builder builder(&graph, accumulate->section);
-  builder.InsertBefore(accumulate);
-  builder.set_scope(accumulate->scope);
-  ir::Value* const placed = builder.Place(accumulate->inputs[1], wanted, term.name + ".placed");
-  ZG_RETURN_IF_ERROR(builder.status());
-  graph.ReplaceInput(accumulate, 1, placed);
-  return Status::Ok();
+  return PlaceInputOf(graph, accumulate, 1, wanted, ".placed");
 }
 
 // A request for one axis leaves the other axes unchanged, and has no effect on a mesh without it.
