@@ -31,14 +31,18 @@ Json ConfigAsJson(const std::vector<ResolvedFlag>& config) {
   return json;
 }
 
+void AddVariant(const Variant& variant, Json* json) {
+  if (variant.size != 0) (*json)["size"] = variant.size;
+  if (!variant.phase.empty()) (*json)["phase"] = variant.phase;
+}
+
 Json StepAsJson(const StepRecord& step) {
   Json json = {{"step", step.step},
                {"loss", NineDigits(step.loss)},
                {"grad_norm", step.grad_norm ? NineDigits(*step.grad_norm) : Json(nullptr)},
                {"lr", Number(step.lr)},
                {"ms", Number(step.ms)}};
-  if (step.variant.size != 0) json["size"] = step.variant.size;
-  if (!step.variant.phase.empty()) json["phase"] = step.variant.phase;
+  AddVariant(step.variant, &json);
   return json;
 }
 
@@ -63,29 +67,28 @@ Json TrafficAsJson(const TrafficCounters& traffic) {
 
 Json Rate(double per_s) { return per_s > 0 ? Number(per_s) : Json(nullptr); }
 
-Json ProfileAsJson(const std::optional<Profile>& profile) {
-  if (!profile) return nullptr;
+Json ProfileAsJson(const Profile& profile) {
   Json rows = Json::array();
-  for (const ProfileRow& row : profile->rows) {
+  for (const ProfileRow& row : profile.rows) {
     rows.push_back({{"op", row.op},
                     {"section", row.section},
                     {"calls", row.calls},
                     {"ms", row.ms},
-                    {"share", profile->Share(row.ms)},
+                    {"share", profile.Share(row.ms)},
                     {"gflops_per_s", Rate(row.gflops_per_s())},
                     {"gb_per_s", Rate(row.gb_per_s())}});
   }
   Json modules = Json::array();
-  for (const ProfileModule& module : profile->modules) {
+  for (const ProfileModule& module : profile.modules) {
     modules.push_back({{"module", module.module},
                        {"forward_ms", module.forward_ms},
                        {"backward_ms", module.backward_ms},
                        {"update_ms", module.update_ms},
                        {"ms", module.ms()},
-                       {"share", profile->Share(module.ms())}});
+                       {"share", profile.Share(module.ms())}});
   }
   Json all_calls = Json::array();
-  for (const ProfileCalls& calls : profile->calls) {
+  for (const ProfileCalls& calls : profile.calls) {
     all_calls.push_back({{"op", calls.op},
                          {"section", calls.section},
                          {"types", calls.types},
@@ -95,7 +98,7 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
                          {"bytes", calls.bytes}});
   }
   Json all_transfers = Json::array();
-  for (const ProfileTransfers& transfers : profile->transfers) {
+  for (const ProfileTransfers& transfers : profile.transfers) {
     all_transfers.push_back({{"op", transfers.op},
                              {"section", transfers.section},
                              {"types", transfers.types},
@@ -104,15 +107,27 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
                              {"processor_ms", transfers.processor_ms},
                              {"bytes", transfers.bytes}});
   }
-  return {{"steps", profile->steps},
-          {"is_warm", profile->is_warm},
-          {"step_ms", profile->step_ms},
-          {"feed_ms", profile->feed_ms},
-          {"between_nodes_ms", profile->between_nodes_ms()},
-          {"rows", std::move(rows)},
-          {"modules", std::move(modules)},
-          {"calls", std::move(all_calls)},
-          {"transfers", std::move(all_transfers)}};
+  Json json = Json::object();
+  AddVariant(profile.variant, &json);
+  json.update({{"steps", profile.steps},
+               {"is_warm", profile.is_warm},
+               {"step_ms", profile.step_ms},
+               {"feed_ms", profile.feed_ms},
+               {"between_nodes_ms", profile.between_nodes_ms()},
+               {"rows", std::move(rows)},
+               {"modules", std::move(modules)},
+               {"calls", std::move(all_calls)},
+               {"transfers", std::move(all_transfers)}});
+  return json;
+}
+
+// Of a program with sizes or phases, an array of those that ran.
+Json ProfilesAsJson(const std::vector<Profile>& profiles) {
+  if (profiles.empty()) return nullptr;
+  if (profiles[0].variant.is_only()) return ProfileAsJson(profiles[0]);
+  Json all = Json::array();
+  for (const Profile& profile : profiles) all.push_back(ProfileAsJson(profile));
+  return all;
 }
 
 }  // namespace
@@ -163,7 +178,7 @@ std::string ReportAsJson(const Report& report) {
                        {"tokens_per_s", Number(report.speed.tokens_per_s)},
                        {"flops_per_step", Number(report.speed.flops_per_step)},
                        {"compile_ms", Number(report.speed.compile_ms)}}},
-                     {"profile", ProfileAsJson(report.profile)}};
+                     {"profile", ProfilesAsJson(report.profiles)}};
   // Paths on a command line need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

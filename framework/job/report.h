@@ -83,7 +83,8 @@ struct Report {
   TrafficCounters measured_traffic = {};
 
   Speed speed;
-  std::optional<Profile> profile;  // of rank 0; none without --profile
+  // Of rank 0, one for each size or phase that ran; none without --profile.
+  std::vector<Profile> profiles;
 };
 
 // The median of a value of the steps, without the first one, which warms up; 0 without steps.

@@ -91,8 +91,9 @@ std::string Summary(const Report& report) {
                         fmt::join(report.evals_not_run, ", "));
   }
   text += TrafficTable(report.predicted_traffic, report.measured_traffic);
-  if (report.profile) {
-    text += "\n" + ProfileTable(*report.profile) + "\n" + ProfileModuleTable(*report.profile);
+  for (const Profile& profile : report.profiles) {
+    if (!profile.variant.is_only()) text += fmt::format("\n  {}\n", profile.variant.ToString());
+    text += "\n" + ProfileTable(profile) + "\n" + ProfileModuleTable(profile);
   }
   if (report.saving_bytes > 0) {
     text += fmt::format("\n  host memory for saving, beside the arena: {}\n",

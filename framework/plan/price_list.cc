@@ -92,6 +92,9 @@ StatusOr<ProfiledRun> ParseReport(std::string_view text, const PriceList::RunSet
     if (report.at("profile").is_null()) {
       return InvalidArgument("is of a run without `profile`; run it again with that");
     }
+    if (report.at("profile").is_array()) {
+      return InvalidArgument("is of a run of several sizes or phases; run one of them alone");
+    }
     run = {ProfileFrom(report.at("profile")), RanksFrom(report)};
   } catch (const std::exception& error) {
     return InvalidArgument("is no report of a run with `profile`: {}", error.what());

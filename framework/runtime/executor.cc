@@ -375,7 +375,9 @@ StatusOr<Executor::LocalResult> Executor::Result(std::string_view eval,
 }
 
 std::optional<Profile> Executor::profile() const {
-  return profiler_ ? profiler_->Result() : std::nullopt;
+  std::optional<Profile> profile = profiler_ ? profiler_->Result() : std::nullopt;
+  if (profile) profile->variant = options_.variant;
+  return profile;
 }
 
 }  // namespace zg

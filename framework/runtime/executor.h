@@ -151,6 +151,7 @@ class Executor {
   void set_changed();
 
   const ir::Graph& graph() const { return *graph_; }
+  const Variant& variant() const { return options_.variant; }
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
   // The time of this rank's steps by node; none without ExecutorOptions::profile_clock.

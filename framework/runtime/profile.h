@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/ir/variant.h"
 
 namespace zg {
 
@@ -73,6 +74,7 @@ struct Profile {
   std::vector<ProfileModule> modules = {};  // the same nodes; the longest first
   std::vector<ProfileCalls> calls = {};     // the same nodes
   std::vector<ProfileTransfers> transfers = {};
+  Variant variant = {};  // of the program that ran
 
   double between_nodes_ms() const;  // the rest of the step
   double Share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -100,25 +101,42 @@ class Writer {
   std::string text_;
 };
 
+// The slices of all programs, in the order of their beginnings.
+std::vector<TimelineSlice> SlicesOf(const std::vector<TracedProgram>& programs) {
+  std::vector<TimelineSlice> slices;
+  for (const TracedProgram& program : programs) {
+    slices.insert(slices.end(), program.timeline->slices.begin(), program.timeline->slices.end());
+  }
+  std::stable_sort(slices.begin(), slices.end(),
+                   [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+  return slices;
+}
+
 }  // namespace
 
-std::string TraceEvents(const ir::Graph& graph, const MemoryPlan& plan, const Timeline& timeline,
-                        int rank, int64_t start_ns) {
+std::string TraceEvents(const std::vector<TracedProgram>& programs, int rank, int64_t start_ns) {
   std::unordered_map<const ir::Node*, NodeText> nodes;
-  for (const MemoryMoment& moment : TrainingTimeline(graph, plan).moments) {
-    nodes[moment.node] = {NodeFields(graph, *moment.node), moment.total_bytes()};
+  bool has_transfers = false;
+  for (const TracedProgram& program : programs) {
+    for (const MemoryMoment& moment : TrainingTimeline(*program.graph, *program.plan).moments) {
+      nodes[moment.node] = {NodeFields(*program.graph, *moment.node), moment.total_bytes()};
+    }
+    has_transfers = has_transfers || !program.timeline->transfers.empty();
   }
   Writer writer(rank, start_ns);
   writer.Metadata("process_name", {{"name", fmt::format("rank {}", rank)}});
   writer.Metadata("process_sort_index", {{"sort_index", rank}});
   writer.NameLane(Lane::kSteps, "steps");
-  if (!timeline.transfers.empty()) writer.NameLane(Lane::kTransfers, "transfers");
-  for (const TimelineStep& step : timeline.steps) {
-    const std::string name = fmt::format("step {}", step.step);
-    writer.Slice(Lane::kSteps, Fields(name, kSteps, Json::object()), step.begin_ns, step.end_ns);
+  if (has_transfers) writer.NameLane(Lane::kTransfers, "transfers");
+  for (const TracedProgram& program : programs) {
+    for (const TimelineStep& step : program.timeline->steps) {
+      std::string name = fmt::format("step {}", step.step);
+      if (!program.variant.is_only()) name += ", " + program.variant.ToString();
+      writer.Slice(Lane::kSteps, Fields(name, kSteps, Json::object()), step.begin_ns, step.end_ns);
+    }
   }
   const std::string feed = Fields("setting inputs", kSteps, Json::object());
-  for (const TimelineSlice& slice : timeline.slices) {
+  for (const TimelineSlice& slice : SlicesOf(programs)) {
     if (slice.node == nullptr) {
       writer.Slice(Lane::kSteps, feed, slice.begin_ns, slice.end_ns);
       continue;
@@ -127,8 +145,10 @@ std::string TraceEvents(const ir::Graph& graph, const MemoryPlan& plan, const Ti
     writer.Memory(slice.begin_ns, node.memory_bytes);
     writer.Slice(Lane::kSteps, node.fields, slice.begin_ns, slice.end_ns);
   }
-  for (const TimelineSlice& slice : timeline.transfers) {
-    writer.Slice(Lane::kTransfers, nodes.at(slice.node).fields, slice.begin_ns, slice.end_ns);
+  for (const TracedProgram& program : programs) {
+    for (const TimelineSlice& slice : program.timeline->transfers) {
+      writer.Slice(Lane::kTransfers, nodes.at(slice.node).fields, slice.begin_ns, slice.end_ns);
+    }
   }
   return writer.Take();
 }

@@ -73,11 +73,14 @@ void RunTrace::Write() {
 
 // One rank after the other, so that no rank holds the events of all.
 Status RunTrace::WriteFile() {
-  const Executor& executor = trainer_.executor();
-  Communicator& communicator = executor.communicator();
-  ZG_RETURN_IF_ERROR(executor.Settle());  // its thread writes to the timeline
-  const std::string mine = TraceEvents(executor.graph(), executor.plan(), *executor.timeline(),
-                                       communicator.rank(), start_ns_);
+  Communicator& communicator = trainer_.executor().communicator();
+  std::vector<TracedProgram> programs;
+  for (const Executor* executor : trainer_.executors()) {
+    ZG_RETURN_IF_ERROR(executor->Settle());  // its thread writes to the timeline
+    programs.push_back(
+        {&executor->graph(), &executor->plan(), executor->timeline(), executor->variant()});
+  }
+  const std::string mine = TraceEvents(programs, communicator.rank(), start_ns_);
   std::optional<AtomicFile> file;
   Status status;
   const auto write = [&](const std::string& text) {
@@ -87,7 +90,7 @@ Status RunTrace::WriteFile() {
     StatusOr<AtomicFile> created = AtomicFile::Create(job_.options().trace);
     status = created.status();
     if (status.ok()) file.emplace(std::move(*created));
-    write(TraceBegin(executor.graph().name()));
+    write(TraceBegin(trainer_.executor().graph().name()));
   }
   for (int rank = 0; rank < communicator.size(); ++rank) {
     ZG_ASSIGN_OR_RETURN(

@@ -101,7 +101,6 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   trainer->arithmetic_ = options.arithmetic.empty()
                              ? ArithmeticOf(communicator.device(), trainer->program_.options.dtype)
                              : options.arithmetic;
-  ZG_RETURN_IF_ERROR(trainer->CheckMeasuresOneVariant());
   ZG_RETURN_IF_ERROR(trainer->MakeExecutors());
   trainer->settings_ = trainer->program_.settings;
   trainer->skipped_.resize(trainer->program_.group_names.size());
@@ -109,18 +108,6 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   ZG_RETURN_IF_ERROR(trainer->CheckFirstValues());
   trainer->create_ms_ = stopwatch.ms();
   return trainer;
-}
-
-// Their results name the nodes of one program.
-Status Trainer::CheckMeasuresOneVariant() const {
-  if (program_.other_variants.empty() || (!options_.profile && options_.trace_steps == 0)) {
-    return Status::Ok();
-  }
-  const bool has_sizes = program_.variant.size != 0;
-  return InvalidArgument(
-      "graph {}: it has several {}, but `{}` measures one program; give train() {}",
-      program_.graph.name(), has_sizes ? "sizes" : "phases", options_.profile ? "profile" : "trace",
-      has_sizes ? "one size" : "one function");
 }
 
 StatusOr<std::unique_ptr<Executor>> Trainer::MakeExecutor(const Program& program) {

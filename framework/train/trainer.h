@@ -312,7 +312,6 @@ class Trainer {
   StatusOr<std::unique_ptr<Executor>> MakeExecutor(const Program& program);
   void ForgetExecutors();
   ExecutorOptions ExecutorOptionsFor(const Program& program) const;
-  Status CheckMeasuresOneVariant() const;
   Status CheckBetweenSteps(std::string_view function) const;
   Status CheckHasStepped(std::string_view result) const;
   Status SetVariant(const char* function, const Variant& variant);

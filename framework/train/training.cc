@@ -294,7 +294,11 @@ Status Training::Impl::Finish() {
     report.speed.flops_per_step =
         MedianOfSteps(report.steps, [](const auto& step) { return step.work.flops; }) / job.size();
   }
-  if (job.options().profile) report.profile = trainer->executor().profile();
+  if (job.options().profile) {
+    for (const Executor* executor : trainer->executors()) {
+      if (auto profile = executor->profile()) report.profiles.push_back(*std::move(profile));
+    }
+  }
   ZG_RETURN_IF_ERROR(ReportMemory(job, *trainer, &report));
   ZG_RETURN_IF_ERROR(ReportFinalState(*trainer, &report));
   return ExchangeStatus(trainer->executor().communicator(), "write the results", WriteResults());

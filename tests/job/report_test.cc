@@ -101,13 +101,14 @@ TEST(Report, HasTheShapeThatScriptsRead) {
 TEST(Report, HasTheProfileIfOneWasMade) {
   Report report;
   EXPECT_TRUE(Json::parse(ReportAsJson(report))["profile"].is_null());
-  report.profile = {2, true, 10, 1, {}};
-  report.profile->rows = {{"linear", "forward", 4, 5, 2e7, 1e7},
-                          {"all_reduce", "backward", 3, 2.5, 0, 5e6},
-                          {"constant", "backward", 2, 0, 0, 4}};
-  report.profile->calls = {{"linear", "forward", "f32[8,4], f32[4,2] -> f32[8,2]", 4, 5, 2e7, 1e7}};
-  report.profile->transfers = {{"all_reduce", "backward", "f32[8] -> f32[8]", 3, 2.5, 0.75, 96}};
-  report.profile->modules = {{"blocks.0.mlp", 4, 2, 0.5}, {"", 1, 0, 0}};
+  report.profiles = {{2, true, 10, 1, {}}};
+  Profile& profile = report.profiles[0];
+  profile.rows = {{"linear", "forward", 4, 5, 2e7, 1e7},
+                  {"all_reduce", "backward", 3, 2.5, 0, 5e6},
+                  {"constant", "backward", 2, 0, 0, 4}};
+  profile.calls = {{"linear", "forward", "f32[8,4], f32[4,2] -> f32[8,2]", 4, 5, 2e7, 1e7}};
+  profile.transfers = {{"all_reduce", "backward", "f32[8] -> f32[8]", 3, 2.5, 0.75, 96}};
+  profile.modules = {{"blocks.0.mlp", 4, 2, 0.5}, {"", 1, 0, 0}};
   EXPECT_EQ(Json::parse(ReportAsJson(report))["profile"], Json::parse(R"({
       "steps": 2, "is_warm": true, "step_ms": 10.0, "feed_ms": 1.0, "between_nodes_ms": 1.5,
       "rows": [
@@ -220,9 +221,26 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
 
 TEST(Summary, ShowsTheProfileIfOneWasMade) {
   Report report = SmallReport();
-  report.profile = {2, true, 10, 1, {}};
-  EXPECT_THAT(Summary(report), HasSubstr("+1 calls\n\n" + ProfileTable(*report.profile) + "\n" +
-                                         ProfileModuleTable(*report.profile)));
+  report.profiles = {{2, true, 10, 1, {}}};
+  Profile& profile = report.profiles[0];
+  EXPECT_THAT(Summary(report), HasSubstr("+1 calls\n\n" + ProfileTable(profile) + "\n" +
+                                         ProfileModuleTable(profile)));
+}
+
+TEST(Summary, ShowsTheProfileOfEachPhaseThatRan) {
+  Report report = SmallReport();
+  report.profiles = {{2, true, 10, 1, {}}, {3, true, 20, 1, {}}};
+  report.profiles[0].variant.phase = "critic";
+  report.profiles[1].variant.phase = "generator";
+  const auto text_of = [](const Profile& profile) {
+    return "\n" + ProfileTable(profile) + "\n" + ProfileModuleTable(profile);
+  };
+  EXPECT_THAT(Summary(report), HasSubstr("\n  phase 'critic'\n" + text_of(report.profiles[0]) +
+                                         "\n  phase 'generator'\n" + text_of(report.profiles[1])));
+  const Json json = Json::parse(ReportAsJson(report))["profile"];
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0]["phase"], "critic");
+  EXPECT_EQ(json[1]["step_ms"], 20.0);
 }
 
 TEST(Summary, ARunOfOneRankSendsNothing) {

@@ -41,7 +41,7 @@ TEST(Trace, HasALaneWithSlicesAndMemory) {
                      {linear, 3000, 4500},
                      {graph->FindValue("g")->producer, 4600, 4700},
                      {graph->FindValue("s")->producer, 4700, 4800}};
-  EXPECT_EQ(TraceEvents(*graph, plan, timeline, /*rank=*/3, /*start_ns=*/1000),
+  EXPECT_EQ(TraceEvents({{&*graph, &plan, &timeline}}, /*rank=*/3, /*start_ns=*/1000),
             R"({"ph":"M","pid":3,"tid":0,"name":"process_name","args":{"name":"rank 3"}},
 {"ph":"M","pid":3,"tid":0,"name":"process_sort_index","args":{"sort_index":3}},
 {"ph":"M","pid":3,"tid":0,"name":"thread_name","args":{"name":"steps"}},
@@ -63,13 +63,44 @@ TEST(Trace, TransfersHaveALaneOfTheirOwn) {
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   Timeline timeline;
   timeline.transfers = {{graph->FindValue("s")->producer, 4700, 4800}};
-  const std::string events = TraceEvents(*graph, PlanMemory(*graph, {}), timeline, 3, 1000);
+  const MemoryPlan plan = PlanMemory(*graph, {});
+  const std::string events = TraceEvents({{&*graph, &plan, &timeline}}, 3, 1000);
   EXPECT_NE(events.find(R"("pid":3,"tid":1,"name":"thread_name","args":{"name":"transfers"})"),
             std::string::npos)
       << events;
   EXPECT_NE(events.find(R"("ph":"X","pid":3,"tid":1,"ts":3.700,"dur":0.100,"name":"all_reduce")"),
             std::string::npos)
       << events;
+}
+
+// In the order of time, with the memory of each.
+TEST(Trace, ProgramsTakeTurnsInOneLane) {
+  RegisterAllOps();
+  StatusOr<ir::Graph> first = ir::Parse(kProgram), second = ir::Parse(kProgram);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const MemoryPlan plan = PlanMemory(*first, {});
+  MemoryPlan larger = PlanMemory(*second, {});
+  for (PlannedBuffer& buffer : larger.buffers) buffer.bytes *= 2;
+  const auto node = [](const StatusOr<ir::Graph>& graph) {
+    return graph->FindValue("h")->producer;
+  };
+  Timeline of_first, of_second;
+  of_first.steps = {{1, 2000, 2999}, {3, 4000, 4999}};
+  of_first.slices = {{node(first), 2000, 2500}, {node(first), 4000, 4500}};
+  of_second.steps = {{2, 3000, 3999}};
+  of_second.slices = {{node(second), 3000, 3500}};
+  const std::string events = TraceEvents({{&*first, &plan, &of_first, {0, "critic"}},
+                                          {&*second, &larger, &of_second, {0, "generator"}}},
+                                         3, 1000);
+  std::vector<std::string> steps, memory;
+  for (const auto& event : nlohmann::json::parse("[" + events + "]")) {
+    if (event.value("cat", "") == "step") steps.push_back(event["name"]);
+    if (event["ph"] == "C") memory.push_back(event["ts"].dump() + " " + event["args"].dump());
+  }
+  EXPECT_EQ(steps, (std::vector<std::string>{"step 1, phase 'critic'", "step 3, phase 'critic'",
+                                             "step 2, phase 'generator'"}));
+  EXPECT_EQ(memory, (std::vector<std::string>{"1.0 {\"bytes\":384}", "2.0 {\"bytes\":768}",
+                                              "3.0 {\"bytes\":384}"}));
 }
 
 TEST(Trace, AFileIsOneJsonObject) {

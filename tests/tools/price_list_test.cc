@@ -257,7 +257,7 @@ std::string ErrorOf(const std::string& path, const PriceList::RunSettings& setti
 TEST(PriceList, IsReadFromAReport) {
   Report report;
   report.config = {{"threads", int64_t{2}}, {"dtype", std::string("bf16")}};
-  report.profile = SmallProfile();
+  report.profiles = {SmallProfile()};
   report.hosts = {0, 0, 2};
   report.processors = 5;
   const std::string path = WrittenFile(ReportAsJson(report));
@@ -274,7 +274,7 @@ forward:
   EXPECT_FALSE(prices->HasTransfersBetween({0, 0, 2}));  // it had none
   EXPECT_FALSE(prices->ranks().have_free_processors);
   report.processors = 6;  // of two ranks, of two threads and transfers each
-  report.profile->transfers = ProfileOfTransfers().transfers;
+  report.profiles[0].transfers = ProfileOfTransfers().transfers;
   const PriceList more =
       PriceList::Read(WrittenFile(ReportAsJson(report)), {2, DType::kBF16}).value();
   EXPECT_TRUE(more.ranks().have_free_processors);
@@ -285,10 +285,14 @@ forward:
             path + ": was measured with `threads=2`, but the job has 1; measure it with as many");
   EXPECT_EQ(ErrorOf(path, {2, DType::kF32}),
             path + ": was measured with `dtype=bf16`, but the job has f32; measure it with that");
-  report.profile->is_warm = false;
+  report.profiles[0].variant.phase = "critic";
+  EXPECT_THAT(ErrorOf(WrittenFile(ReportAsJson(report)), {2, DType::kBF16}),
+              HasSubstr("is of a run of several sizes or phases; run one of them alone"));
+  report.profiles[0].variant = {};
+  report.profiles[0].is_warm = false;
   EXPECT_THAT(ErrorOf(WrittenFile(ReportAsJson(report)), {2, DType::kBF16}),
               HasSubstr("is of a run of one step, which warms up"));
-  report.profile.reset();
+  report.profiles.clear();
   EXPECT_THAT(ErrorOf(WrittenFile(ReportAsJson(report)), {2, DType::kBF16}),
               HasSubstr("is of a run without `profile`"));
   for (const char* text : {"", "{", "[]", "{\"config\": {}}"}) {

@@ -5,7 +5,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +70,13 @@ std::string FreshDirectory(const std::string& name) {
   const std::string path = ::testing::TempDir() + "/" + name;
   std::filesystem::remove_all(path);
   return path;
+}
+
+using Json = nlohmann::json;
+
+Json ReadJson(const std::string& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
 }
 
 bool GoOn(Training&) { return true; }
@@ -192,6 +203,38 @@ TEST(Training, IsResumedAfterChangesBetweenSteps) {
               std::vector<float>(whole.begin() + step, whole.end()))
         << step;
   }
+}
+
+// Each phase is measured by itself, and all of them are in one trace.
+TEST(Training, MeasuresEachPhase) {
+  const std::string directory = FreshDirectory("phases");
+  std::filesystem::create_directory(directory);
+  Flags flags({"--steps", "5", "--profile", "--report", directory + "/report.json", "--trace",
+               directory + "/trace.json", "--trace-steps", "3"});
+  Job job = flags.StartJob();
+  Model model;
+  Graph graph("phases");
+  const auto of = [&](float target) {
+    return [&, target](Inputs& in) { return mean(square(model(in.f32("x", {2, 3})) - target)); };
+  };
+  graph.train(optim::AdamW{0.05}, {{"up", of(1)}, {"down", of(-1)}});
+  Training training = train(job, graph);
+  while (training.next()) {
+    const std::string phase = training.step_number() % 3 == 0 ? "down" : "up";
+    ASSERT_TRUE(training.trainer().set_phase(phase).ok());
+    training.step({{"x", std::vector<float>(6, 0.5f)}});
+  }
+  const Json report = ReadJson(directory + "/report.json");
+  std::map<std::string, int> steps;
+  for (const Json& profile : report["profile"]) steps[profile["phase"]] = profile["steps"];
+  EXPECT_EQ(steps, (std::map<std::string, int>{{"up", 3}, {"down", 1}}));
+  std::set<std::string> traced;
+  for (const Json& event : ReadJson(directory + "/trace.json")["traceEvents"]) {
+    if (event.value("cat", "") == "step") traced.insert(event["name"]);
+  }
+  traced.erase("setting inputs");
+  EXPECT_EQ(traced, (std::set<std::string>{"step 1, phase 'up'", "step 2, phase 'up'",
+                                           "step 3, phase 'down'"}));
 }
 
 }  // namespace
