@@ -121,7 +121,7 @@ Json ProfileAsJson(const Profile& profile) {
   return json;
 }
 
-// Of a program with sizes or phases, an array of those that ran.
+// An array if the program has sizes or phases.
 Json ProfilesAsJson(const std::vector<Profile>& profiles) {
   if (profiles.empty()) return nullptr;
   if (profiles[0].variant.is_only()) return ProfileAsJson(profiles[0]);

@@ -83,7 +83,7 @@ struct Report {
   TrafficCounters measured_traffic = {};
 
   Speed speed;
-  // Of rank 0, one for each size or phase that ran; none without --profile.
+  // One for each size or phase that rank 0 ran; none without --profile.
   std::vector<Profile> profiles;
 };
 

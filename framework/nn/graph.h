@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,12 +90,15 @@ class Graph {
   //
   // Frozen parameters have no gradient and no optimizer state.
   void freeze(const std::string& parameters);
-  // Unfrozen parameters begin with new optimizer state; `after_updates` steps have run without
-  // them.
-  void unfreeze(const std::string& parameters, int64_t after_updates = 0);
+  // Unfrozen parameters begin with new optimizer state and a new count of updates; `past` steps have run
+  // without them.
+  void unfreeze(const std::string& parameters, const optim::PastSteps& past = {});
   // A parameter belongs to the last group that names it. Frozen parameters are unfrozen. A group
-  // with an optimizer of its own begins with new state.
-  void add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates = 0);
+  // with an optimizer of its own begins with new state and a new count of updates.
+  void add_parameter_group(const optim::ParameterGroup& group, const optim::PastSteps& past = {});
+  // The trained parameters whose optimizer state is not that which they had in `before`, of which this is
+  // a changed clone.
+  std::set<std::string, std::less<>> NewlyTrained(const Graph& before) const;
 
   // Other hyperparameters of the same optimizer, of the graph or of the group of this name.
   void set_optimizer(const optim::Optimizer& optimizer, const std::string& group = "");
@@ -148,6 +152,8 @@ class Graph {
   // Makes the change here and in the other variants, where variables must then be the same.
   Status InEveryVariant(const std::function<Status(Graph& graph)>& change);
   StatusOr<std::vector<ir::Node*>> ParametersNamed(const std::string& patterns) const;
+  // With so many updates of its group so far, of which `own` are its own.
+  void SetJoined(const std::string& parameter, int64_t updates_of_group, int64_t own);
   // Changes the program "train" in every variant, from outside of its function.
   void Change(const std::string& what, const std::function<Status(Graph& graph)>& change);
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);

@@ -10,10 +10,17 @@
 namespace zg {
 namespace {
 
-Status CheckAfterUpdates(int64_t after_updates) {
-  if (after_updates >= 0) return Status::Ok();
-  return InvalidArgument("after_updates: got {}, expected the number of updates so far, or 0",
-                         after_updates);
+Status CheckPast(const optim::PastSteps& past) {
+  if (past.steps < 0) {
+    return InvalidArgument("past steps: got {}, expected the number of steps so far, or 0",
+                           past.steps);
+  }
+  for (const auto& [group, skipped] : past.skipped) {
+    if (skipped >= 0 && skipped <= past.steps) continue;
+    return InvalidArgument("past steps: group '{}' skipped {}, expected 0 to all {}", group,
+                           skipped, past.steps);
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -56,38 +63,66 @@ void Graph::freeze(const std::string& parameters) {
   });
 }
 
-void Graph::unfreeze(const std::string& parameters, int64_t after_updates) {
+void Graph::SetJoined(const std::string& parameter, int64_t updates_of_group, int64_t own) {
+  joined_after_.erase(parameter);
+  if (updates_of_group != own) joined_after_[parameter] = updates_of_group - own;
+}
+
+void Graph::unfreeze(const std::string& parameters, const optim::PastSteps& past) {
   Change(fmt::format("unfreeze '{}'", parameters), [&](Graph& graph) -> Status {
-    ZG_RETURN_IF_ERROR(CheckAfterUpdates(after_updates));
+    ZG_RETURN_IF_ERROR(CheckPast(past));
     ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, graph.ParametersNamed(parameters));
-    for (ir::Node* parameter : named) {
-      if (ir::IsTrainableParameter(*parameter->outputs[0])) continue;
-      parameter->attributes.Set("trainable", true);
-      if (after_updates > 0) graph.joined_after_[parameter->outputs[0]->name] = after_updates;
+    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules rules, graph.update_rules());
+    for (ir::Node* node : named) {
+      const ir::Value& parameter = *node->outputs[0];
+      if (ir::IsTrainableParameter(parameter)) continue;
+      node->attributes.Set("trainable", true);
+      graph.SetJoined(parameter.name, past.UpdatesOf(rules.GroupNameOf(parameter.name)), 0);
     }
     return Status::Ok();
   });
 }
 
-void Graph::add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates) {
+void Graph::add_parameter_group(const optim::ParameterGroup& group, const optim::PastSteps& past) {
   Change(fmt::format("parameter group '{}'", group.name), [&](Graph& graph) -> Status {
-    ZG_RETURN_IF_ERROR(CheckAfterUpdates(after_updates));
+    ZG_RETURN_IF_ERROR(CheckPast(past));
     ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named,
                         graph.ParametersNamed(group.parameters));
+    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules before, graph.update_rules());
     std::vector<optim::ParameterGroup> groups = graph.groups_;
     groups.push_back(group);
     ZG_RETURN_IF_ERROR(optim::MakeUpdateRules(*optimizer_, groups).status());
     graph.groups_ = std::move(groups);
-    for (ir::Node* parameter : named) {
-      const bool is_new =
-          group.optimizer.has_value() || !ir::IsTrainableParameter(*parameter->outputs[0]);
-      parameter->attributes.Set("trainable", true);
-      if (is_new && after_updates > 0) {
-        graph.joined_after_[parameter->outputs[0]->name] = after_updates;
+    for (ir::Node* node : named) {
+      const ir::Value& parameter = *node->outputs[0];
+      int64_t own = 0;
+      if (!group.optimizer.has_value() && ir::IsTrainableParameter(parameter)) {
+        const auto joined = before.joined_after.find(parameter.name);
+        own = past.UpdatesOf(before.GroupNameOf(parameter.name)) -
+              (joined == before.joined_after.end() ? 0 : joined->second);
       }
+      node->attributes.Set("trainable", true);
+      graph.SetJoined(parameter.name, past.UpdatesOf(group.name), own);
     }
     return Status::Ok();
   });
+}
+
+std::set<std::string, std::less<>> Graph::NewlyTrained(const Graph& before) const {
+  std::set<std::string, std::less<>> names;
+  const StatusOr<optim::UpdateRules> then = before.update_rules(), now = update_rules();
+  if (!then.ok() || !now.ok()) return names;
+  for (const ir::StoredTensor& tensor : ir_.tensors()) {
+    if (!ir::IsTrainableParameter(*tensor.storage)) continue;
+    const ir::StoredTensor* const earlier = before.ir_.FindTensor(tensor.name);
+    const bool was_trained = earlier != nullptr && ir::IsTrainableParameter(*earlier->storage);
+    const int group = now->GroupOf(tensor.name);
+    const bool is_moved = now->GroupNameOf(tensor.name) != then->GroupNameOf(tensor.name);
+    if (!was_trained || (is_moved && group > 0 && groups_[group - 1].optimizer.has_value())) {
+      names.insert(tensor.name);
+    }
+  }
+  return names;
 }
 
 void Graph::set_optimizer(const optim::Optimizer& optimizer, const std::string& group) {

@@ -28,11 +28,21 @@ StatusOr<GroupRule> MakeGroupRule(const Optimizer& optimizer, const ParameterGro
 
 }  // namespace
 
+int64_t PastSteps::UpdatesOf(std::string_view group) const {
+  const auto found = skipped.find(group);
+  return found == skipped.end() ? steps : steps - found->second;
+}
+
 int UpdateRules::GroupOf(std::string_view parameter) const {
   for (int group = static_cast<int>(groups.size()); group > 0; --group) {
     if (MatchesAny(groups[group - 1].parameters, parameter)) return group;
   }
   return 0;
+}
+
+std::string UpdateRules::GroupNameOf(std::string_view parameter) const {
+  const int group = GroupOf(parameter);
+  return group == 0 ? "" : groups[group - 1].name;
 }
 
 double UpdateRules::ShownLr(const std::vector<bool>& is_idle) const {

@@ -239,13 +239,13 @@ class Trainer {
   // elements that a rank holds and was not given; ranks that pass different steps.
   Status load_optimizer_state(const OptimizerState& state);
 
-  // Change between steps which parameters are trained, and how, like the functions of Graph; after
-  // step_groups, or steps of phases, only freeze may. The program is compiled again, and every tensor that
-  // stays keeps its values. Parameters that become frozen lose their optimizer state, and those that join
-  // begin with new state. Checkpoints record the changes, and resume() makes them again. An asynchronous
-  // save that is in progress is waited for; finish_saving() still returns its error. Every rank must call
-  // these, with the same arguments. Errors, on every rank, after which nothing has changed: those of Graph;
-  // nothing is left to train; arguments that differ; too little memory.
+  // Change between steps which parameters are trained, and how, like the functions of Graph. The program is
+  // compiled again, and every tensor that stays keeps its values. Parameters that become frozen lose their
+  // optimizer state, and those that join begin with new state and a new count of updates. Checkpoints
+  // record the changes, and resume() makes them again. An asynchronous save that is in progress is waited
+  // for; finish_saving() still returns its error. Every rank must call these, with the same arguments.
+  // Errors, on every rank, after which nothing has changed: those of Graph; nothing is left to train;
+  // arguments that differ; too little memory.
   Status freeze(const std::string& parameters);
   Status unfreeze(const std::string& parameters);
   Status add_parameter_group(const optim::ParameterGroup& group);
@@ -331,9 +331,8 @@ class Trainer {
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
   void AwaitSave();  // whose result finish_saving() or continue_saving() will return
-  Status CheckOneCount(const std::string& verb, const std::string& parameters) const;
   Status Change(const std::string& verb, const std::string& parameters,
-                const std::function<void(Graph& graph, int64_t after_updates)>& apply);
+                const std::function<void(Graph& graph, const optim::PastSteps& past)>& apply);
   Status CheckSameChange(const std::string& change, int64_t* num_updates) const;
   // Whether the running program updates by `after` now; if not, nothing has changed.
   StatusOr<bool> ReplaceRules(const optim::UpdateRules& before, const optim::UpdateRules& after);

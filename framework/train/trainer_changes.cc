@@ -13,48 +13,49 @@
 namespace zg {
 namespace {
 
-// The parameters whose optimizer state is new in `after`.
-std::set<std::string, std::less<>> NewlyJoined(const Graph& before, const Graph& after) {
-  const StatusOr<optim::UpdateRules> then = before.update_rules();
-  const StatusOr<optim::UpdateRules> now = after.update_rules();
-  std::set<std::string, std::less<>> names;
-  if (!then.ok() || !now.ok()) return names;
-  for (const auto& [name, updates] : now->joined_after) {
-    const auto found = then->joined_after.find(name);
-    if (found == then->joined_after.end() || found->second != updates) names.insert(name);
-  }
-  return names;
-}
-
 // One change out of a TrainState's "changes": "freeze 'blocks.*' after 20".
 struct LoggedChange {
   std::string verb;
   std::string parameters;
-  int64_t after_updates = 0;
+  optim::PastSteps past;
 };
 
 constexpr std::string_view kBetweenChanges = "; ";
 const std::string kGroupVerb = "group ";  // and its name
 
+// "freeze 'blocks.*' after 20, of which 'head' skipped 5".
 std::string ToText(const LoggedChange& change) {
-  return fmt::format("{} '{}' after {}", change.verb, change.parameters, change.after_updates);
+  std::string text =
+      fmt::format("{} '{}' after {}", change.verb, change.parameters, change.past.steps);
+  for (const auto& [group, skipped] : change.past.skipped) {
+    text += fmt::format(", of which '{}' skipped {}", group, skipped);
+  }
+  return text;
 }
 
 // None if the text is not of ToText.
-std::optional<LoggedChange> ParseChange(std::string_view text) {
-  const size_t open = text.find(" '");
-  const size_t close = text.find("' after ");
-  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
-  return LoggedChange{std::string(text.substr(0, open)),
-                      std::string(text.substr(open + 2, close - open - 2)),
-                      std::atoll(std::string(text.substr(close + 8)).c_str())};
+std::optional<LoggedChange> ParseChange(const std::string& text) {
+  const std::string after = "' after ", of_which = ", of which '", skipped = "' skipped ";
+  const size_t open = text.find(" '"), close = text.find(after);
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  LoggedChange change = {text.substr(0, open), text.substr(open + 2, close - open - 2), {}};
+  change.past.steps = std::atoll(text.c_str() + close + after.size());
+  size_t at = close;
+  while ((at = text.find(of_which, at)) != std::string::npos) {
+    at += of_which.size();
+    const size_t end = text.find(skipped, at);
+    if (end == std::string::npos) return std::nullopt;
+    change.past.skipped[text.substr(at, end - at)] =
+        std::atoll(text.c_str() + end + skipped.size());
+  }
+  return change;
 }
 
 std::optional<std::vector<LoggedChange>> ParseChanges(std::string_view text) {
   std::vector<LoggedChange> changes;
   while (!text.empty()) {
     const size_t end = text.find(kBetweenChanges);
-    const std::optional<LoggedChange> change = ParseChange(text.substr(0, end));
+    const std::optional<LoggedChange> change = ParseChange(std::string(text.substr(0, end)));
     if (!change) return std::nullopt;
     changes.push_back(*change);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + kBetweenChanges.size());
@@ -66,45 +67,36 @@ std::optional<std::vector<LoggedChange>> ParseChanges(std::string_view text) {
 
 Status Trainer::freeze(const std::string& parameters) {
   ZG_RETURN_IF_ERROR(CheckBetweenSteps("freeze"));
-  return Change("freeze", parameters, [&](Graph& graph, int64_t) { graph.freeze(parameters); });
+  return Change("freeze", parameters,
+                [&](Graph& graph, const optim::PastSteps&) { graph.freeze(parameters); });
 }
 
 Status Trainer::unfreeze(const std::string& parameters) {
   ZG_RETURN_IF_ERROR(CheckBetweenSteps("unfreeze"));
-  ZG_RETURN_IF_ERROR(CheckOneCount("unfreeze", parameters));
-  return Change("unfreeze", parameters, [&](Graph& graph, int64_t after_updates) {
-    graph.unfreeze(parameters, after_updates);
+  return Change("unfreeze", parameters, [&](Graph& graph, const optim::PastSteps& past) {
+    graph.unfreeze(parameters, past);
   });
 }
 
 Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
   ZG_RETURN_IF_ERROR(CheckBetweenSteps("add_parameter_group"));
-  ZG_RETURN_IF_ERROR(CheckOneCount(kGroupVerb + group.name, group.parameters));
-  return Change(kGroupVerb + group.name, group.parameters,
-                [&](Graph& graph, int64_t after_updates) {
-                  graph.add_parameter_group(group, after_updates);
-                });
+  return Change(
+      kGroupVerb + group.name, group.parameters,
+      [&](Graph& graph, const optim::PastSteps& past) { graph.add_parameter_group(group, past); });
 }
 
-// What joins training begins with a count of updates, of which there must be one.
-Status Trainer::CheckOneCount(const std::string& verb, const std::string& parameters) const {
-  if (skipped_steps().empty()) return Status::Ok();
-  return FailedPrecondition(
-      "{} '{}': after {} nothing can join what is trained, as the groups' updates are not counted "
-      "together any more",
-      verb, parameters, variant_.phase.empty() ? "step_groups" : "steps of phases");
-}
-
-Status Trainer::Change(const std::string& verb, const std::string& parameters,
-                       const std::function<void(Graph& graph, int64_t after_updates)>& apply) {
-  int64_t after_updates = 0;
-  ZG_RETURN_IF_ERROR(CheckSameChange(fmt::format("{} '{}'", verb, parameters), &after_updates));
+Status Trainer::Change(
+    const std::string& verb, const std::string& parameters,
+    const std::function<void(Graph& graph, const optim::PastSteps& past)>& apply) {
+  optim::PastSteps past;
+  ZG_RETURN_IF_ERROR(CheckSameChange(fmt::format("{} '{}'", verb, parameters), &past.steps));
+  for (const auto& [group, skipped] : skipped_steps()) past.skipped[group] = skipped;
   std::unique_ptr<Graph> changed = graph_->Clone();
-  apply(*changed, after_updates);
+  apply(*changed, past);
   ZG_RETURN_IF_ERROR(changed->status());
   return Rebuild(std::move(changed),
                  (changes_.empty() ? "" : changes_ + std::string(kBetweenChanges)) +
-                     ToText({verb, parameters, after_updates}));
+                     ToText({verb, parameters, past}));
 }
 
 // `num_updates` becomes that of rank 0, which knows.
@@ -203,7 +195,7 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
     ZG_RETURN_IF_ERROR(snapshot.Restore(*executor_, [](std::string_view) { return true; }));
     return status;
   }
-  const std::set<std::string, std::less<>> joined = NewlyJoined(*graph_, *graph);
+  const std::set<std::string, std::less<>> joined = graph->NewlyTrained(*graph_);
   ZG_RETURN_IF_ERROR(snapshot.Restore(*executor_, [&](std::string_view name) {
     const ir::StoredTensor* const tensor = program_.graph.FindTensor(name);
     const bool is_state = !IsOfModel(ir::RoleOf(*tensor->storage));
@@ -232,7 +224,7 @@ Status Trainer::RepeatChanges(const std::map<std::string, std::string>& settings
     if (change.verb == "freeze") {
       changed->freeze(change.parameters);
     } else if (change.verb == "unfreeze") {
-      changed->unfreeze(change.parameters, change.after_updates);
+      changed->unfreeze(change.parameters, change.past);
     } else {
       const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& given) {
         return kGroupVerb + given.name == change.verb && given.parameters == change.parameters;
@@ -242,7 +234,7 @@ Status Trainer::RepeatChanges(const std::map<std::string, std::string>& settings
             "the run added the parameter {} of '{}' between steps; give it to resume()",
             change.verb, change.parameters);
       }
-      changed->add_parameter_group(*group, change.after_updates);
+      changed->add_parameter_group(*group, change.past);
     }
   }
   ZG_RETURN_IF_ERROR(changed->status());

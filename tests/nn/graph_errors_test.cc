@@ -210,21 +210,24 @@ TEST(GraphErrorsTest, AnExceptionLeavesAProgramThatIsUnfinished) {
   EXPECT_EQ(EvalError([](Inputs& in) { return in.f32("x", {2}); }), "");
 }
 
-std::string UnfreezeError(int64_t after_updates) {
+std::string UnfreezeError(const optim::PastSteps& past) {
   Parameter scale(nullptr, "scale", {3}, Initializer::Ones());
   Graph graph("test");
   graph.train(optim::Sgd{}, [&](Inputs& in) { return mean(in.f32("x", {2, 3}) * scale); });
   graph.freeze("scale");
-  graph.unfreeze("scale", after_updates);
+  graph.unfreeze("scale", past);
   return graph.status().message();
 }
 
 TEST(GraphErrorsTest, Updates) {
-  EXPECT_EQ(UnfreezeError(3), "");
+  EXPECT_EQ(UnfreezeError({3, {}}), "");
   EXPECT_EQ(
-      UnfreezeError(-1),
-      "graph test, unfreeze 'scale': after_updates: got -1, expected the number of updates so "
-      "far, or 0");
+      UnfreezeError({-1, {}}),
+      "graph test, unfreeze 'scale': past steps: got -1, expected the number of steps so far, "
+      "or 0");
+  EXPECT_EQ(
+      UnfreezeError({3, {{"critic", 4}}}),
+      "graph test, unfreeze 'scale': past steps: group 'critic' skipped 4, expected 0 to all 3");
 }
 
 TEST(GraphErrorsTest, AGraphNeedsAProgram) {

@@ -229,7 +229,8 @@ TEST(Training, MeasuresEachPhase) {
   for (const Json& profile : report["profile"]) steps[profile["phase"]] = profile["steps"];
   EXPECT_EQ(steps, (std::map<std::string, int>{{"up", 3}, {"down", 1}}));
   std::set<std::string> traced;
-  for (const Json& event : ReadJson(directory + "/trace.json")["traceEvents"]) {
+  const Json trace = ReadJson(directory + "/trace.json");
+  for (const Json& event : trace["traceEvents"]) {
     if (event.value("cat", "") == "step") traced.insert(event["name"]);
   }
   traced.erase("setting inputs");

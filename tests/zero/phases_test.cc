@@ -138,11 +138,10 @@ TEST(Phases, ChangeBetweenSteps) {
       ZG_RETURN_IF_ERROR(run.trainer().freeze("norm.weight"));
       for (int64_t step = 0; step < kSteps; ++step) {
         if (step == 4) ZG_RETURN_IF_ERROR(run.trainer().set_optimizer(optim::AdamW{0.05}));
-        if (step == 6) ZG_RETURN_IF_ERROR(run.trainer().freeze("encoder"));
+        if (step == 5) ZG_RETURN_IF_ERROR(run.trainer().freeze("encoder"));
+        if (step == 7) ZG_RETURN_IF_ERROR(run.trainer().unfreeze("encoder.**,norm.weight"));
         ZG_RETURN_IF_ERROR(run.Step(PhaseOf(step)).status());
       }
-      EXPECT_THAT(run.trainer().unfreeze("encoder").message(),
-                  HasSubstr("after steps of phases nothing can join what is trained"));
       ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, run.trainer().digest_parameters());
       *result = parameters.sha256;
       return Status::Ok();
