@@ -54,8 +54,9 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
   flags->add_parsed(
       "placement",
       [options, placement_file](const std::string& path) -> Status {
-        ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-        const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+        const StatusOr<MappedFile> file = MappedFile::Open(path);
+        if (!file.ok()) return InvalidArgument(file.status().message());
+        const std::string_view text(reinterpret_cast<const char*>(file->data()), file->size());
         StatusOr<std::vector<PlacementRule>> rules = ParsePlacementRules(text);
         if (!rules.ok()) return rules.status().WithContext(path);
         options->placement = std::move(*rules);

@@ -3,7 +3,6 @@
 // stage, on any number of ranks.
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -19,8 +18,6 @@
 
 namespace zg::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr int64_t kSteps = 9;
 
