@@ -60,7 +60,7 @@ struct ResampleMap {
   ZG_HOST_DEVICE ZG_INLINE float Weight(int64_t i, int64_t at) const {
     switch (method) {
       case Method::kAverage:
-        return 1.0f / static_cast<float>(counts_padding ? kernel : End(i) - Begin(i));
+        return 1.0f / static_cast<float>(counts_padding ? Counted(i) : End(i) - Begin(i));
       case Method::kAdaptive:
         return 1.0f / static_cast<float>(End(i) - Begin(i));
       case Method::kNearest:
@@ -120,6 +120,10 @@ struct ResampleMap {
       if (Inside(element) == at) weight += Cubic(position - static_cast<double>(element));
     }
     return static_cast<float>(weight);
+  }
+  // The elements of window i of averages that count the padding, but not what is beyond it.
+  ZG_HOST_DEVICE ZG_INLINE int64_t Counted(int64_t i) const {
+    return Smaller(kernel, in + 2 * padding - i * stride);
   }
   // The cubic convolution kernel (Keys 1981, equation 4) with a = -0.75.
   ZG_HOST_DEVICE static ZG_INLINE double Cubic(double distance) {

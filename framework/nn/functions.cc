@@ -73,6 +73,46 @@ Var multiply(Var a, Var b) { return OfTwo("multiply", "integer_multiply", a, b);
 Var maximum(Var a, Var b) { return OfTwo("maximum", "integer_maximum", a, b); }
 Var minimum(Var a, Var b) { return OfTwo("minimum", "integer_minimum", a, b); }
 
+namespace {
+
+// A norm over the last dims of x, those of its weights, as one dim.
+StatusOr<Var> OverDimsOf(const char* function, Var x, const std::vector<Var>& weights,
+                         const ir::Attributes& attributes) {
+  const Shape& dims = weights[0].shape();
+  const int64_t num_dims = dims.num_dims(), leading = x.shape().num_dims() - num_dims;
+  bool fits = leading >= 0;
+  for (int i = 0; fits && i < num_dims; ++i) {
+    fits = x.dim(static_cast<int>(leading) + i) == dims.dim(i);
+  }
+  for (const Var& weight : weights) fits = fits && weight.shape() == dims;
+  if (num_dims >= 2 && !fits) {
+    return InvalidArgument("{}: expected the last dims {}, those of the weights",
+                           nn::Caller(function, x), dims.ToString());
+  }
+  if (num_dims < 2) {
+    std::vector<Var> inputs = {x};
+    inputs.insert(inputs.end(), weights.begin(), weights.end());
+    return nn::append(function, inputs, attributes);
+  }
+  std::vector<Var> inputs = {flatten(x, leading, -1)};
+  for (const Var& weight : weights) inputs.push_back(flatten(weight, 0, -1));
+  return unflatten(nn::append(function, inputs, attributes), -1, dims.dims());
+}
+
+}  // namespace
+
+Var layer_norm(Var x, Var gamma, Var beta, double epsilon) {
+  return nn::Checked("layer_norm", x, [&]() -> StatusOr<Var> {
+    return OverDimsOf("layer_norm", x, {gamma, beta}, {{"epsilon", epsilon}});
+  });
+}
+
+Var rms_norm(Var x, Var weight, double epsilon) {
+  return nn::Checked("rms_norm", x, [&]() -> StatusOr<Var> {
+    return OverDimsOf("rms_norm", x, {weight}, {{"epsilon", epsilon}});
+  });
+}
+
 Var layer_norm(Var x, double epsilon) {
   return nn::Checked("layer_norm", x, [&]() -> StatusOr<Var> {
     const int64_t channels = x.shape().num_dims() == 0 ? 1 : x.dim(-1);

@@ -128,18 +128,14 @@ inline Var linear(Var x, Var weight, Var bias) { return nn::append("linear", {x,
 // ids (...) i64, table (V, C) -> (..., C).
 inline Var embedding(Var ids, Var table) { return nn::append("embedding", {table, ids}); }
 
-// x (..., C), gamma and beta (C).
-inline Var layer_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5) {
-  return nn::append("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
-}
+// x (..., C), gamma and beta (C); or with more dims, over which x is normalised together.
+Var layer_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5);
 
 // Without scale and shift.
 Var layer_norm(Var x, double epsilon = 1e-5);
 
-// x (..., C), weight (C).
-inline Var rms_norm(Var x, Var weight, double epsilon = 1e-6) {
-  return nn::append("rms_norm", {x, weight}, {{"epsilon", epsilon}});
-}
+// x (..., C), weight (C); or with more dims, as for layer_norm.
+Var rms_norm(Var x, Var weight, double epsilon = 1e-6);
 
 // qkv (B, T, 3C) = [q | k | v], each with its heads side by side -> (B, T, C). With `causal` a
 // position sees only itself and earlier positions.

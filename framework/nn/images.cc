@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -192,12 +193,43 @@ Var channel_shuffle(Var x, int64_t groups) {
   });
 }
 
+namespace {
+
+// The number of windows along one dim; 0: the first one does not fit.
+int64_t NumWindows(int64_t in, int64_t window, int64_t stride, int64_t padding, bool ceil_mode) {
+  const int64_t room = in + (2 * padding - window);  // the difference is at most 0
+  if (room < 0) return 0;
+  const int64_t whole = room / stride + 1;
+  return ceil_mode && room % stride != 0 && whole * stride < in + padding ? whole + 1 : whole;
+}
+
+// What is below every number, where the last window reaches beyond the padding.
+Var PadForLastWindow(Var x, int64_t dim, int64_t window, int64_t stride, int64_t padding) {
+  const int64_t in = x.dim(static_cast<int>(dim));
+  const int64_t windows = NumWindows(in, window, stride, padding, /*ceil_mode=*/true);
+  const int64_t beyond = (windows - 1) * stride + window - (in + 2 * padding);
+  if (windows == 0 || beyond <= 0) return x;
+  return pad(x, dim, 0, beyond, -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
 Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options) {
-  return nn::append("max_pool2d", {x},
-                    {{"kernel", kernel.dims()},
-                     {"stride", options.stride.value_or(kernel).dims()},
-                     {"padding", options.padding.dims()},
-                     {"dilation", options.dilation.dims()}});
+  return Checked("max_pool2d", x, [&]() -> StatusOr<Var> {
+    const Size2 stride = options.stride.value_or(kernel), dilation = options.dilation;
+    Var padded = x;
+    if (options.ceil_mode && x.shape().num_dims() == 4 && stride.height > 0 && stride.width > 0) {
+      padded = PadForLastWindow(padded, 2, dilation.height * (kernel.height - 1) + 1, stride.height,
+                                options.padding.height);
+      padded = PadForLastWindow(padded, 3, dilation.width * (kernel.width - 1) + 1, stride.width,
+                                options.padding.width);
+    }
+    return nn::append("max_pool2d", {padded},
+                      {{"kernel", kernel.dims()},
+                       {"stride", stride.dims()},
+                       {"padding", options.padding.dims()},
+                       {"dilation", dilation.dims()}});
+  });
 }
 
 Var avg_pool2d(Var x, Size2 kernel, const AvgPoolOptions& options) {
@@ -208,15 +240,17 @@ Var avg_pool2d(Var x, Size2 kernel, const AvgPoolOptions& options) {
       return InvalidArgument("{}: got the stride [{},{}], expected numbers of at least 1",
                              Caller("avg_pool2d", x), stride.height, stride.width);
     }
-    const int64_t height = x.dim(2) + 2 * options.padding.height - kernel.height;
-    const int64_t width = x.dim(3) + 2 * options.padding.width - kernel.width;
-    if (height < 0 || width < 0) {
+    const int64_t height = NumWindows(x.dim(2), kernel.height, stride.height,
+                                      options.padding.height, options.ceil_mode);
+    const int64_t width =
+        NumWindows(x.dim(3), kernel.width, stride.width, options.padding.width, options.ceil_mode);
+    if (height == 0 || width == 0) {
       return InvalidArgument("{}: got the window [{},{}], expected one within the padded image",
                              Caller("avg_pool2d", x), kernel.height, kernel.width);
     }
     return nn::append("resample2d", {x},
                       {{"method", std::string("average")},
-                       {"size", Dims{height / stride.height + 1, width / stride.width + 1}},
+                       {"size", Dims{height, width}},
                        {"kernel", kernel.dims()},
                        {"stride", stride.dims()},
                        {"padding", options.padding.dims()},

@@ -65,6 +65,7 @@ struct MaxPoolOptions {
   std::optional<Size2> stride = std::nullopt;  // if not set: the window's size
   Size2 padding = 0;
   Size2 dilation = 1;
+  bool ceil_mode = false;  // a last window that begins inside may reach beyond the padding
 };
 
 // The largest element of each window of size `kernel`.
@@ -74,6 +75,7 @@ struct AvgPoolOptions {
   std::optional<Size2> stride = std::nullopt;  // if not set: the window's size
   Size2 padding = 0;
   bool count_include_pad = true;  // averages include the zero padding around x
+  bool ceil_mode = false;  // as for MaxPoolOptions; averages are without what is beyond the padding
 };
 
 // The average of each window.

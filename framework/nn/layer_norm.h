@@ -1,6 +1,7 @@
 // LayerNorm: normalises each row of x (..., channels) to mean 0 and variance 1, then scales by
 // weight and adds bias, both (channels). RMSNorm: normalises it to a mean square of 1, then scales
-// by weight, or 1 + weight. Without parameters: the function layer_norm(x).
+// by weight, or 1 + weight. With several dims, such as {channels, height, width}, they are a row
+// together. Without parameters: the function layer_norm(x).
 #pragma once
 
 #include <optional>
@@ -24,10 +25,13 @@ class LayerNorm : public Module {
       : LayerNorm(parent, name, channels, LayerNormOptions{epsilon}) {}
   LayerNorm(const Module* parent, const std::string& name, int64_t channels,
             const LayerNormOptions& options)
+      : LayerNorm(parent, name, Dims{channels}, options) {}
+  LayerNorm(const Module* parent, const std::string& name, const Dims& dims,
+            const LayerNormOptions& options = {})
       : Module(parent, name),
-        weight(this, "weight", {channels}, Initializer::Ones()),
+        weight(this, "weight", Shape(dims), Initializer::Ones()),
         epsilon_(options.epsilon) {
-    if (options.has_bias) bias.emplace(this, "bias", Shape{channels}, Initializer::Zeros());
+    if (options.has_bias) bias.emplace(this, "bias", Shape(dims), Initializer::Zeros());
   }
 
   Var forward(Var x) override {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/nn/conditions.h"
+#include "framework/nn/constants.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/extremes.h"
 #include "framework/nn/functions.h"
@@ -54,6 +55,11 @@ Var bernoulli(Var like, double probability) {
     return InvalidArgument("{}: got the probability {}, expected one from 0 to 1",
                            nn::Caller("bernoulli", like), probability);
   });
+}
+
+Var randperm(int64_t count) {
+  const nn::Trace::Function called("randperm");
+  return argsort(uniform(zeros({count})));
 }
 
 Var categorical(Var logits, int64_t dim) {

@@ -21,6 +21,9 @@ Var normal(Var like, double mean = 0.0, double stddev = 1.0);
 Var bernoulli(Var probability);
 Var bernoulli(Var like, double probability);
 
+// The numbers 0 to count - 1 in a random order, i64.
+Var randperm(int64_t count);
+
 // An i64 index along one dim for each row, with the probabilities softmax(logits).
 Var categorical(Var logits, int64_t dim = -1);
 // softmax((logits + g) / temperature) with Gumbel noise g (arXiv 1611.01144): nearly one-hot at low

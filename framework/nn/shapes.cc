@@ -276,6 +276,28 @@ std::vector<Var> unbind(Var x, int64_t dim) {
   return elements;
 }
 
+std::vector<Var> meshgrid(const std::vector<Var>& vectors) {
+  const nn::Trace::Function called("meshgrid");
+  nn::Trace& trace = nn::Trace::Of("meshgrid");
+  Dims sizes;
+  for (const Var& vector : vectors) {
+    if (vector.empty()) return std::vector<Var>(vectors.size());
+    if (vector.shape().num_dims() != 1) {
+      const Var failed =
+          trace.Fail(InvalidArgument("{}: expected one dim", nn::Caller("meshgrid", vector)));
+      return std::vector<Var>(vectors.size(), failed);
+    }
+    sizes.push_back(vector.dim(0));
+  }
+  std::vector<Var> grids;
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    Dims along(vectors.size(), 1);
+    along[i] = sizes[i];
+    grids.push_back(expand(reshape(vectors[i], along), sizes));
+  }
+  return grids;
+}
+
 Var stack(const std::vector<Var>& parts, int64_t dim) {
   nn::Trace& trace = nn::Trace::Of("stack");
   if (parts.empty()) return trace.Fail(InvalidArgument("stack: got no parts"));

@@ -64,6 +64,10 @@ std::vector<Var> unbind(Var x, int64_t dim = 0);
 Var concat(const std::vector<Var>& parts, int64_t dim = 0);
 Var stack(const std::vector<Var>& parts, int64_t dim = 0);  // along a new dim
 
+// One value per vector, with a dim for each of them, along which it varies: PyTorch's meshgrid with the
+// indexing "ij".
+std::vector<Var> meshgrid(const std::vector<Var>& vectors);
+
 // x with dims of size 1 repeated to `shape`, which may have additional leading dims; -1: as in x.
 Var expand(Var x, const Dims& shape);
 // x repeated times[i] times along dim i.

@@ -128,6 +128,13 @@ TEST(Images, TransposedConvolutions) {
 
 TEST(Images, Pooling) {
   EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 2); }), "f32[2,6,4,4]");
+  EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 3, {.stride = 2, .ceil_mode = true}); }),
+            "f32[2,6,4,4]");
+  EXPECT_EQ(Of([](Var x) { return avg_pool2d(x, 3, {.stride = 2, .ceil_mode = true}); }),
+            "f32[2,6,4,4]");
+  EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 10, {.ceil_mode = true}); }),
+            Error("max_pool2d: the window has size 10, expected one within the padded size 8: x "
+                  "f32[2,6,8,9]"));
   EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }),
             "f32[2,6,4,5]");
   EXPECT_EQ(Of([](Var x) { return avg_pool2d(x, {4, 3}); }), "f32[2,6,2,3]");

@@ -73,6 +73,21 @@ TEST(LayersTest, LayerNormWithoutBias) {
   EXPECT_FALSE(norm.bias.has_value());
 }
 
+TEST(LayersTest, LayerNormOverSeveralDims) {
+  LayerNorm norm(nullptr, "norm", {3, 4});
+  const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 3, 4})); };
+  EXPECT_EQ(ParametersOf(build),
+            "norm.weight f32[3,4] ones\n"
+            "norm.bias f32[3,4] zeros\n");
+  EXPECT_NE(TracedText(build).find("layer_norm"), std::string::npos);
+  Graph graph("g");
+  graph.eval("run", [&](Inputs& in) { return norm(in.f32("x", {2, 4, 3})); });
+  EXPECT_EQ(
+      graph.status().message(),
+      "graph g, eval 'run': norm: layer_norm of %x f32[2,4,3]: expected the last dims [3,4], those "
+      "of the weights");
+}
+
 TEST(LayersTest, LayerNorm) {
   LayerNorm norm(nullptr, "norm", 4, 1e-6);
   const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 4})); };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -226,6 +227,17 @@ TEST(ModuleTypes, ChoicesHaveTheirProbabilities) {
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_NEAR(of_chosen[i], probabilities[i], 0.015);
     EXPECT_NEAR(of_hard[i], probabilities[i], 0.015);
+  }
+}
+
+TEST(ModuleTypes, APermutationHasEveryNumberOnce) {
+  Eager eager;
+  const Tensor first = randperm(1000), second = randperm(1000);
+  EXPECT_NE(first.integers(), second.integers());
+  for (std::vector<int64_t> order : {first.integers(), second.integers()}) {
+    EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+    std::sort(order.begin(), order.end());
+    for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(order[i], i);
   }
 }
 

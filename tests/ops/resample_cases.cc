@@ -33,8 +33,9 @@ Matrix MapOf(const ir::Attributes& attributes, int dim, int64_t in, int64_t out)
       const int64_t kernel = attributes.Ints("kernel")[dim];
       const int64_t first = i * attributes.Ints("stride")[dim] - attributes.Ints("padding")[dim];
       const int64_t begin = std::max<int64_t>(0, first), end = std::min(in, first + kernel);
+      const int64_t counted = std::min(kernel, in + attributes.Ints("padding")[dim] - first);
       const double count =
-          static_cast<double>(attributes.Bool("counts_padding") ? kernel : end - begin);
+          static_cast<double>(attributes.Bool("counts_padding") ? counted : end - begin);
       for (int64_t h = begin; h < end; ++h) map[i][h] = 1.0 / count;
     } else if (method == "adaptive") {
       const int64_t begin = i * in / out, end = ((i + 1) * in + out - 1) / out;
@@ -132,6 +133,8 @@ FamilyCases ResampleCases() {
   std::vector<OpCase>* const cases = &family.cases;
   AddCases(cases, "average 2x2", {2, 3, 4, 6}, {2, 3}, Average({2, 2}, {2, 2}));
   AddCases(cases, "average, padded", {2, 1, 5, 7}, {3, 4}, Average({3, 3}, {2, 2}, {1, 1}));
+  AddCases(cases, "average, a last window in part", {2, 1, 6, 8}, {4, 3},
+           Average({3, 4}, {2, 4}, {1, 1}));
   AddCases(cases, "average of what is inside", {2, 1, 5, 7}, {3, 4},
            Average({3, 3}, {2, 2}, {1, 1}, false));
   AddCases(cases, "average with gaps", {1, 2, 7, 8}, {3, 2}, Average({1, 2}, {3, 5}));

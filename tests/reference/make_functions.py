@@ -334,6 +334,15 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
     **SCATTER_CASES,
     **MATRIX_CASES,
     **SHAPE_CASES,
+    "max_pool2d_ceil": ((1,), lambda a, b: F.max_pool2d(image(a), (2, 3), 2, (0, 1), ceil_mode=True) * b),
+    "avg_pool2d_ceil": ((1,), lambda a, b: F.avg_pool2d(image(a), (2, 3), 2, (0, 1), ceil_mode=True) * b),
+    "avg_pool2d_ceil_inside": (
+        (1,),
+        lambda a, b: F.avg_pool2d(image(a), (2, 3), 2, (0, 1), ceil_mode=True, count_include_pad=False) * b,
+    ),
+    "layer_norm_of_two_dims": ((3, 4), lambda a, b: F.layer_norm(a, (3, 4), b, b * b)),
+    "rms_norm_of_two_dims": ((3, 4), lambda a, b: F.rms_norm(a, (3, 4), b, eps=1e-6)),
+    "meshgrid": ((4,), lambda a, b: torch.stack(torch.meshgrid(a[0, 0], b, a[1, :, 0], indexing="ij"))),
 }
 
 

@@ -51,6 +51,22 @@ const std::map<std::string, Function>& ImageFunctions() {
        [](Var a, Var b) {
          return avg_pool2d(Image(a), 2, {.padding = 1, .count_include_pad = false}) * b;
        }},
+      {"max_pool2d_ceil",
+       [](Var a, Var b) {
+         return max_pool2d(Image(a), {2, 3}, {.stride = 2, .padding = {0, 1}, .ceil_mode = true}) *
+                b;
+       }},
+      {"avg_pool2d_ceil",
+       [](Var a, Var b) {
+         return avg_pool2d(Image(a), {2, 3}, {.stride = 2, .padding = {0, 1}, .ceil_mode = true}) *
+                b;
+       }},
+      {"avg_pool2d_ceil_inside",
+       [](Var a, Var b) {
+         const AvgPoolOptions options = {
+             .stride = 2, .padding = {0, 1}, .count_include_pad = false, .ceil_mode = true};
+         return avg_pool2d(Image(a), {2, 3}, options) * b;
+       }},
       {"adaptive_avg_pool2d",
        [](Var a, Var b) {
          return adaptive_avg_pool2d(Image(a), {2, 3}) * b;

@@ -101,6 +101,13 @@ const std::map<std::string, Function>& ModuleFunctions() {
        [](Var a, Var b) {
          return channel_shuffle(reshape(a, {1, 6, 2, 2}), 3) * b;
        }},
+      {"layer_norm_of_two_dims", [](Var a, Var b) { return layer_norm(a, b, b * b); }},
+      {"rms_norm_of_two_dims", [](Var a, Var b) { return rms_norm(a, b); }},
+      {"meshgrid",
+       [](Var a, Var b) {
+         const Var first = select(select(a, 0, 0), 0, 0), last = select(select(a, 0, 1), 1, 0);
+         return stack(meshgrid({first, b, last}));
+       }},
       {"adaptive_max_pool2d",
        [](Var a, Var b) {
          return adaptive_max_pool2d(reshape(a, {2, 1, 3, 4}), {2, 3}) * b;
