@@ -61,8 +61,14 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, DType dt
   for (const InputSlot& slot : program_.inputs) {
     if (slot.eval == eval) names.push_back(slot.name);
   }
-  return InvalidArgument("graph {}{}{}: it has no input \"{}\"; it has {}", graph_->name(),
-                         eval.empty() ? "" : ", eval ", eval, name, Listed(names));
+  std::string program;
+  if (!eval.empty()) {
+    program = fmt::format(", eval {}", eval);
+  } else if (!options_.variant.is_only()) {
+    program = ", " + options_.variant.ToString();
+  }
+  return InvalidArgument("graph {}{}: it has no input \"{}\"; it has {}", graph_->name(), program,
+                         name, Listed(names));
 }
 
 void Executor::ForgetInputs(std::string_view eval) {

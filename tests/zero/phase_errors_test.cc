@@ -47,6 +47,14 @@ TEST(PhaseErrors, OfSteps) {
                         return run.trainer().step(feed).status();
                       }),
               HasSubstr("on this rank in phase 'rebuild' (Trainer::set_phase)"));
+  EXPECT_EQ(ErrorOf(1, {},
+                    [](PhasedRun& run, int) -> Status {
+                      ZG_RETURN_IF_ERROR(run.trainer().set_phase("rebuild"));
+                      const std::vector<float> z(1);
+                      const auto feed = [&](int64_t) { return run.trainer().feed({{"z", z}}); };
+                      return run.trainer().step(feed).status();
+                    }),
+            "graph phased, phase 'rebuild': it has no input \"z\"; it has x");
   EXPECT_THAT(ErrorOf(2, {},
                       [](PhasedRun& run, int rank) {
                         return run.Step(rank == 0 ? "rebuild" : "classify").status();
