@@ -31,7 +31,7 @@ StatusOr<AtomicDirectory> AtomicDirectory::Create(const std::string& path) {
       return AtomicDirectory(trimmed, std::move(temporary_path));
     }
     if (errno != EEXIST || attempt == 1000) {
-      return FailedPrecondition("{}: cannot be created: {}", temporary_path, std::strerror(errno));
+      return FailedPrecondition("{}: cannot be created: {}", trimmed, std::strerror(errno));
     }
   }
 }

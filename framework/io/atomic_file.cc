@@ -45,7 +45,7 @@ StatusOr<AtomicFile> AtomicFile::Create(const std::string& given_path) {
     temporary_path = fmt::format("{}.tmp-{}-{}", path, getpid(), attempt);
     file = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && (errno != EEXIST || attempt == 1000)) {
-      return FailedPrecondition("{}: cannot be created: {}", temporary_path, std::strerror(errno));
+      return FailedPrecondition("{}: cannot be created: {}", path, std::strerror(errno));
     }
   }
   return AtomicFile(path, std::move(temporary_path), file);

@@ -348,7 +348,10 @@ StatusOr<const OutputSlot*> Executor::Output(std::string_view name) const {
   for (const OutputSlot& slot : program_.outputs) {
     if (slot.name == name) return &slot;
   }
-  return InvalidArgument("graph {}: training has no result \"{}\"", graph_->name(), name);
+  std::vector<std::string> names;
+  for (const OutputSlot& slot : program_.outputs) names.push_back(slot.name);
+  return InvalidArgument("graph {}: training has no result \"{}\"; it has {}", graph_->name(), name,
+                         Listed(names));
 }
 
 int64_t Executor::step_result_bytes() const {

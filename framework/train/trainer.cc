@@ -174,7 +174,8 @@ Status Trainer::SetVariant(const char* function, const Variant& variant) {
   if (found == nullptr) {
     return InvalidArgument("{}: got {}, but the graph has {}", function, variant.ToString(),
                            program_.variant.is_only()
-                               ? "one training function; give several to Graph::train"
+                               ? fmt::format("one training function; give {} to Graph::train",
+                                             variant.phase.empty() ? "its sizes" : "several")
                                : fmt::format("{}", fmt::join(known, ", ")));
   }
   stepping_ = found;

@@ -113,7 +113,7 @@ struct Training::Impl {
   float Step(const std::function<StatusOr<float>()>& run);
   StatusOr<float> RunStep(const std::function<StatusOr<float>()>& run);
   Status Stop();
-  void WarnIfUnfinished() const;
+  void Leave() const;
   Status Finish();
   Status FinishUnsaved(const Status& not_saved);
   Status WriteResults() const;
@@ -230,8 +230,12 @@ Status Training::Impl::FinishUnsaved(const Status& not_saved) {
   return not_saved;
 }
 
-void Training::Impl::WarnIfUnfinished() const {
-  if (has_ended || report.steps.empty() || !job.is_main()) return;
+// Ranks that train on would wait for one that has left.
+void Training::Impl::Leave() const {
+  if (has_ended) return;
+  const Status left = trainer->executor().communicator().Barrier("leave the training");
+  if (!left.ok()) job.check_on_all_ranks(left);
+  if (report.steps.empty() || !job.is_main()) return;
   const JobOptions& flags = job.options();
   const bool loses = !flags.save.empty() || !flags.report.empty();
   spdlog::warn(
@@ -322,7 +326,7 @@ Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions o
 }
 Training::Training(Training&&) noexcept = default;
 Training::~Training() {
-  if (impl_ != nullptr) impl_->WarnIfUnfinished();
+  if (impl_ != nullptr) impl_->Leave();
 }
 
 bool Training::next() {

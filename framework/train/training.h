@@ -72,7 +72,8 @@ class Training {
   //     training.step(...);
   //     if (validation_loss_rises) training.stop();
   //   }
-  // A loop that is left otherwise has no last checkpoint and no report, and says so.
+  // A loop that is left otherwise has no last checkpoint and no report, and says so. Every rank must leave
+  // it after the same step.
   void stop();
 
   // Adds a value of the last step, such as the loss of an evaluation, to the job's metrics of that

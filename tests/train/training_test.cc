@@ -205,6 +205,21 @@ TEST(Training, IsResumedAfterChangesBetweenSteps) {
   }
 }
 
+// Nobody waits for a rank that has left.
+TEST(Training, ARankThatLeavesAloneEndsTheJob) {
+  const auto leave = [] {
+    Flags flags({"--steps", "8", "--ranks-in-process", "2", "--timeout", "100"});
+    Job job = flags.StartJob();
+    job.run([](Job& of_rank) {
+      Train(of_rank, [&](Training& training) {
+        return of_rank.rank() == 0 || training.trainer().steps_done() < 3;
+      });
+      return Status::Ok();
+    });
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(1), "leave the training");
+}
+
 // Each phase is measured by itself, and all of them are in one trace.
 TEST(Training, MeasuresEachPhase) {
   const std::string directory = FreshDirectory("phases");

@@ -288,7 +288,7 @@ TEST(InputSizes, Errors) {
   Config config;
   config.sizes = {5};
   EXPECT_EQ(ErrorOf(1, config, [](SizedRun& run, int) { return run.trainer().set_size(5); }),
-            "set_size: got size 5, but the graph has one training function; give several to "
+            "set_size: got size 5, but the graph has one training function; give its sizes to "
             "Graph::train");
   EXPECT_THAT(
       ErrorOf(2, {},
