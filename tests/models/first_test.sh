@@ -9,9 +9,9 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 for stage in 0 3; do
-  "$first" --ranks 2 --zero $stage --steps 150 --report "$out/$stage.json" >/dev/null
+  "$first" --ranks 2 --zero $stage --batch 64 --steps 150 --report "$out/$stage.json" >/dev/null
 done
-"$first" --ranks 2 --steps 150 --report "$out/config.json" >/dev/null  # the graph's own stage
+"$first" --ranks 2 --batch 64 --steps 150 --report "$out/config.json" >/dev/null  # the graph's own stage
 "$first" --ranks 3 --zero 2 --plan --json "$out/plan.json" --html "$out/plan.html" >"$out/plan.txt"
 grep "^3 ranks, ZeRO stage 2, 3 micro-batches per step, f32" "$out/plan.txt" >/dev/null
 grep "script" "$out/plan.html" >/dev/null
