@@ -19,6 +19,7 @@ constexpr SettingFlag kFlags[] = {
     {"gemm_choices", "gemm-choices"},
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
+    {"keep", "keep"},
     {"max_grad_norm", "clip-norm"},
     {"max_memory", "max-memory"},
     {"metrics", "metrics"},

@@ -37,9 +37,10 @@ Var sinh(Var x) {
   return (expm1(x) - expm1(-x)) * 0.5;
 }
 
+// 1 + 2 sinh(x / 2)^2, whose gradient does not cancel near 0.
 Var cosh(Var x) {
   const nn::Trace::Function called("cosh");
-  return (exp(x) + exp(-x)) * 0.5;
+  return square(sinh(x * 0.5)) * 2.0 + 1.0;
 }
 
 // ln(x + sqrt(x^2 + 1)) = ln(1 + x + x^2 / (1 + sqrt(x^2 + 1))) of a positive x; of a large one

@@ -199,21 +199,23 @@ Var huber_loss(Var prediction, Var target, double delta, Reduction reduction) {
 
 // -t log(s) - (1 - t) log(1 - s) = log(1 + e^x) - t x.
 Var bce_with_logits(Var logits, Var targets, Reduction reduction) {
-  return OfEqualShapes("bce_with_logits", logits, targets,
-                       [&] { return Reduced(softplus(logits) - targets * logits, reduction); });
+  BceOptions options;
+  options.reduction = reduction;
+  return bce_with_logits(logits, targets, options);
 }
 
-// With p the weight of t: (1 - t) x + (1 + (p - 1) t) log(1 + e^-x), as PyTorch computes it.
+// With p the weight of t: (1 - t) x + (1 + (p - 1) t) log(1 + e^-x), which is for x <= 0
+// -p t x + (1 + (p - 1) t) log(1 + e^x). On its side of 0 neither cancels where the loss is small.
 Var bce_with_logits(Var logits, Var targets, const BceOptions& options) {
-  if (options.weight.empty() && options.pos_weight.empty()) {
-    return bce_with_logits(logits, targets, options.reduction);
-  }
   return OfEqualShapes("bce_with_logits", logits, targets, [&] {
-    const Var log_inverse = softplus(-logits);
-    const Var positive = options.pos_weight.empty()
-                             ? log_inverse
-                             : ((options.pos_weight - 1.0) * targets + 1.0) * log_inverse;
-    const Var terms = (1.0 - targets) * logits + positive;
+    const Var is_positive = logits > 0.0;
+    Var smooth = softplus(where(is_positive, -logits, logits));
+    Var positive = targets;
+    if (!options.pos_weight.empty()) {
+      smooth = ((options.pos_weight - 1.0) * targets + 1.0) * smooth;
+      positive = options.pos_weight * targets;
+    }
+    const Var terms = where(is_positive, 1.0 - targets, -positive) * logits + smooth;
     return Reduced(options.weight.empty() ? terms : terms * options.weight, options.reduction);
   });
 }

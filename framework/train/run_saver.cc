@@ -7,6 +7,7 @@
 
 #include "framework/base/stopwatch.h"
 #include "framework/io/checkpoint_names.h"
+#include "framework/io/checkpoint_store.h"
 #include "framework/job/console.h"
 
 namespace zg {
@@ -31,6 +32,14 @@ RunSaver::RunSaver(const Job& job, Trainer& trainer, int64_t last_step)
 
 Status RunSaver::Prepare() {
   if (options_.save.empty()) return Status::Ok();
+  if (job_.is_main() && options_.resume.empty()) {
+    if (const auto other = LatestCheckpoint(options_.save)) {
+      spdlog::warn(
+          "{} has {} of another run, which this one does not resume; it replaces checkpoints of the "
+          "same steps{}",
+          options_.save, *other, options_.keep > 0 ? ", and `keep` removes older ones" : "");
+    }
+  }
   ZG_RETURN_IF_ERROR(trainer_.prepare_saving(options_.save).WithContext("`save`"));
   if (!options_.save_async) return Status::Ok();
   return trainer_.reserve_for_saving().WithContext("`save_async`");

@@ -51,8 +51,45 @@ void ExpectOf(const Floats& values, const Function& function, const Floats& want
   ExpectSame(x.grad().values(), gradient);
 }
 
+// Relative to the result, which is small.
+TEST(SpecialValues, SmallLossesOfSureLogitsDoNotCancel) {
+  const std::vector<float> logits = {12, -12, 0, 40, -40};
+  const std::vector<double> losses = {6.144193477732806e-06, 6.144193477553017e-06,
+                                      0.6931471805599453, 4.248354255291589e-18,
+                                      4.248354255291589e-18};
+  const std::vector<double> gradients = {-6.144174602207286e-06, 6.144174602214718e-06, 0.25, 0, 0};
+  Eager eager;
+  const Tensor x = eager.f32({5}, logits), targets = eager.f32({5}, {1, 0, 0.25, 1, 0});
+  x.require_grad();
+  const Tensor y = bce_with_logits(x, targets, Reduction::kNone);
+  Tensor(sum(y)).backward();
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(y.values()[i], losses[i], 1e-6 * losses[i]);
+    EXPECT_NEAR(x.grad().values()[i], gradients[i], 1e-7);
+  }
+  const auto of_zero = [&](Var infinite) {
+    return bce_with_logits(infinite, zeros_like(infinite), Reduction::kNone);
+  };
+  ExpectOf({1}, {kInfinity}, of_zero, {kInfinity});
+}
+
+TEST(SpecialValues, CoshHasAGradientNearZero) {
+  Eager eager;
+  const Tensor x = eager.f32({3}, {1e-8f, -1e-5f, 88});
+  x.require_grad();
+  const Tensor y = cosh(x);
+  Tensor(sum(y)).backward();
+  const std::vector<double> want = {1e-8, -1e-5, std::sinh(88.0)};
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(x.grad().values()[i], want[i], 1e-5 * std::abs(want[i]));
+  }
+  EXPECT_NEAR(y.values()[2], std::cosh(88.0), 1e-5 * std::cosh(88.0));
+}
+
 TEST(SpecialValues, SoftmaxOfNaNAndInfinity) {
   const auto log_softmax = [](Var x) { return zg::log_softmax(x, -1); };
+  ExpectOf({2}, {1e30f, 1e30f}, log_softmax, {-0.69314718f, -0.69314718f});
+  ExpectOf({3}, {10001, 10000, 9990}, log_softmax, {-0.31327390f, -1.31327390f, -11.3132739f});
   ExpectOf({3}, {kNaN, 2, 3}, log_softmax, {kNaN, kNaN, kNaN});
   ExpectOf({3}, {0, kInfinity, 1}, log_softmax, {kNaN, kNaN, kNaN});
   ExpectOf({2}, {-kInfinity, 1}, log_softmax, {-kInfinity, 0});

@@ -205,6 +205,23 @@ TEST(Training, IsResumedAfterChangesBetweenSteps) {
   }
 }
 
+TEST(Training, SaysThatItSavesBesideAnotherRun) {
+  const std::string directory = FreshDirectory("other");
+  Train({"--steps", "2", "--save", directory}, GoOn);
+  const auto begin_anew = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--steps", "3", "--save", directory, "--keep", "1"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    Train(flags, GoOn);
+    std::exit(0);
+  };
+  EXPECT_EXIT(
+      begin_anew({}), ::testing::ExitedWithCode(0),
+      "step-00000002 of another run, which this one does not resume; it replaces checkpoints "
+      "of the same steps, and --keep removes older ones");
+  EXPECT_EXIT(begin_anew({"--resume", directory, "--log-level", "warn"}),
+              ::testing::ExitedWithCode(0), "^$");
+}
+
 // Nobody waits for a rank that has left.
 TEST(Training, ARankThatLeavesAloneEndsTheJob) {
   const auto leave = [] {

@@ -130,19 +130,22 @@ ZG_INLINE float SumOfExponentials(const float* x, int64_t columns, float largest
   return sum;
 }
 
+// (x - maximum) - ln(sum): the maximum and the logarithm are not added first, which would round the sum
+// to the bits that large elements leave.
 ZG_INLINE void LogSoftmaxOfTurned(const float* x, int64_t rows, int64_t columns, float* y) {
   ForTurned(
       rows, [=](int64_t begin, int64_t count) __attribute__((always_inline)) {
         TurnedRows turned, terms;
-        float shifts[kTurnedRows], sums[kTurnedRows];
+        float maxima[kTurnedRows], logs[kTurnedRows];
         Turn(x + begin * columns, count, columns, &turned);
-        ExponentialsOfTurned(turned, columns, FusedExp(), shifts, &terms, sums);
+        ExponentialsOfTurned(turned, columns, FusedExp(), maxima, &terms, logs);
         ZG_INDEPENDENT
-        for (int64_t r = 0; r < kTurnedRows; ++r) shifts[r] += Log<Fused>(sums[r]);
+        for (int64_t r = 0; r < kTurnedRows; ++r) logs[r] = Log<Fused>(logs[r]);
         SetTurned(
             columns,
-            [&](int64_t i, int64_t r)
-                __attribute__((always_inline)) { return turned.element(i)[r] - shifts[r]; },
+            [&](int64_t i, int64_t r) __attribute__((always_inline)) {
+              return (turned.element(i)[r] - maxima[r]) - logs[r];
+            },
             &turned);
         TurnBack(turned, count, columns, y + begin * columns);
       });
@@ -151,21 +154,21 @@ ZG_INLINE void LogSoftmaxOfTurned(const float* x, int64_t rows, int64_t columns,
 void LogSoftmaxRows(const float* x, const float*, int64_t rows, int64_t columns, float* y) {
   Multiversion([=]() ZG_VERSION {
     if (AreTurned(rows, columns)) return LogSoftmaxOfTurned(x, rows, columns, y);
-    float shifts[kMostRowsAtOnce];
-    MaximaOf(x, rows, columns, shifts);
+    float maxima[kMostRowsAtOnce], logs[kMostRowsAtOnce];
+    MaximaOf(x, rows, columns, maxima);
     if (rows == 1) {
-      shifts[0] += Log<Fused>(SumOfExponentials(x, columns, shifts[0], y));
+      logs[0] = Log<Fused>(SumOfExponentials(x, columns, maxima[0], y));
     } else {
       float block[kMostElementsAtOnce];
-      ExpBelow(x, rows, columns, shifts, FusedExp(), block);
+      ExpBelow(x, rows, columns, maxima, FusedExp(), block);
       for (int64_t r = 0; r < rows; ++r) {
-        shifts[r] += Log<Fused>(SumOfRow(block + r * columns, columns));
+        logs[r] = Log<Fused>(SumOfRow(block + r * columns, columns));
       }
     }
     for (int64_t r = 0; r < rows; ++r) {
-      const float shift = shifts[r];
+      const float maximum = maxima[r], log = logs[r];
       ZG_INDEPENDENT
-      for (int64_t i = r * columns; i < (r + 1) * columns; ++i) y[i] = x[i] - shift;
+      for (int64_t i = r * columns; i < (r + 1) * columns; ++i) y[i] = (x[i] - maximum) - log;
     }
   });
 }

@@ -37,13 +37,13 @@ __global__ void RowKernel(const T* first, const T* second, T* out, MatrixShape s
   }
   sum = WarpSum(sum);
   const float factor = 1.0f / sum;
-  const float shift = largest + (kOp == RowOp::kLogSoftmax ? Log<Fused>(sum) : 0.0f);
+  const float log_sum = kOp == RowOp::kLogSoftmax ? Log<Fused>(sum) : 0.0f;
   for (int64_t i = lane; i < shape.columns; i += kWarp) {
     const float value = Widen(x[i]);
     float element = 0.0f;
     if (kOp == RowOp::kSoftmax) element = ExpOfNotHigh(value - largest) * factor;
     if (kOp == RowOp::kSoftmaxGrad) element = Widen(y[i]) * (value - sum);
-    if (kOp == RowOp::kLogSoftmax) element = value - shift;
+    if (kOp == RowOp::kLogSoftmax) element = (value - largest) - log_sum;
     if (kOp == RowOp::kLogSoftmaxGrad) element = value - ExpOfNotHigh(Widen(y[i])) * sum;
     result[i] = Round<T>(element);
   }
