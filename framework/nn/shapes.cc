@@ -356,12 +356,13 @@ Var Repeated(Var x, int64_t times, int64_t dim) {
 Var repeat(Var x, const Dims& times) {
   return Checked("repeat", x, [&]() -> StatusOr<Var> {
     const auto is_negative = [](int64_t count) { return count < 1; };
-    if (times.size() != x.shape().dims().size() ||
-        std::any_of(times.begin(), times.end(), is_negative)) {
+    Dims sizes = x.shape().dims();
+    if (times.size() < sizes.size() || std::any_of(times.begin(), times.end(), is_negative)) {
       return InvalidArgument("{}: got [{}] times, expected a number of at least 1 for each dim",
                              Caller("repeat", x), fmt::join(times, ","));
     }
-    Var y = x;
+    sizes.insert(sizes.begin(), times.size() - sizes.size(), 1);
+    Var y = reshape(x, sizes);
     for (size_t dim = 0; dim < times.size(); ++dim) {
       y = Repeated(y, times[dim], static_cast<int64_t>(dim));
     }

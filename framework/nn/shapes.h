@@ -70,7 +70,7 @@ std::vector<Var> meshgrid(const std::vector<Var>& vectors);
 
 // x with dims of size 1 repeated to `shape`, which may have additional leading dims; -1: as in x.
 Var expand(Var x, const Dims& shape);
-// x repeated times[i] times along dim i.
+// x repeated times[i] times along dim i, after leading dims of size 1 if there are more times than dims.
 Var repeat(Var x, const Dims& times);
 // Each element of one dim `times` times, side by side.
 Var repeat_interleave(Var x, int64_t times, int64_t dim);

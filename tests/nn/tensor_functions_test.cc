@@ -83,6 +83,7 @@ TEST(TensorFunctions, Repetition) {
   EXPECT_EQ(Of([](Var x) { return expand(x, {5, 2, 3, 4}); }), "f32[5,2,3,4]");
   EXPECT_EQ(Of([](Var x) { return expand(unsqueeze(x, 1), {-1, 7, -1, -1}); }), "f32[2,7,3,4]");
   EXPECT_EQ(Of([](Var x) { return repeat(x, {1, 2, 3}); }), "f32[2,6,12]");
+  EXPECT_EQ(Of([](Var x) { return repeat(x, {5, 1, 2, 3}); }), "f32[5,2,6,12]");
   EXPECT_EQ(Of([](Var x) {
               return expand(x, {2, 5, 4});
             }),
