@@ -86,6 +86,24 @@ TEST(SpecialValues, CoshHasAGradientNearZero) {
   EXPECT_NEAR(y.values()[2], std::cosh(88.0), 1e-5 * std::cosh(88.0));
 }
 
+// Their terms keep their digits beside the sum.
+TEST(SpecialValues, LongSumsArePrecise) {
+  constexpr int64_t kRows = 1 << 18;
+  std::vector<float> rows(2 * kRows);
+  double mean_of_all = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = 1000.0f + static_cast<float>(i * 7919 % 10007) / 10007.0f;
+    mean_of_all += rows[i] / static_cast<double>(rows.size());
+  }
+  Eager eager;
+  const Tensor x = eager.f32({kRows, 2}, rows);
+  EXPECT_NEAR(Tensor(mean(x)).values()[0], mean_of_all, 0.01);
+  for (const float of_column : Tensor(mean(x, {0})).values()) EXPECT_NEAR(of_column, 1000.5, 0.01);
+  for (const float of_column : Tensor(variance(x, {0})).values()) {
+    EXPECT_NEAR(of_column, 1.0 / 12, 1e-3);
+  }
+}
+
 TEST(SpecialValues, SoftmaxOfNaNAndInfinity) {
   const auto log_softmax = [](Var x) { return zg::log_softmax(x, -1); };
   ExpectOf({2}, {1e30f, 1e30f}, log_softmax, {-0.69314718f, -0.69314718f});

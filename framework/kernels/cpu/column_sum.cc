@@ -18,6 +18,10 @@ namespace {
 constexpr int64_t kRows = 8;
 // Columns whose running sums stay in the first-level cache.
 constexpr int64_t kColumns = 2048;
+// Long sums are those of runs of so many rows, or elements of one column: a running sum of all would
+// lose the digits that it has more than its terms.
+constexpr int64_t kRunRows = 4096;
+constexpr int64_t kRunElements = int64_t{1} << 16;
 
 template <typename T>
 ZG_INLINE void AddEightRowsOf(const T* const* x, int64_t count, float* sum) {
@@ -54,11 +58,20 @@ void AddRow(const T* x, int64_t count, float* sum) {
 }
 
 template <typename T>
-float SumVector(const T* x, int64_t count) {
+float SumRun(const T* x, int64_t count) {
   return Multiversion([=]() ZG_VERSION {
     return SumTerms(
         count, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); });
   });
+}
+
+template <typename T>
+float SumVector(const T* x, int64_t count) {
+  float sum = 0.0f;
+  for (int64_t begin = 0; begin < count; begin += kRunElements) {
+    sum += SumRun(x + begin, std::min(kRunElements, count - begin));
+  }
+  return sum;
 }
 
 // Rows of a matrix.
@@ -71,17 +84,29 @@ struct Rows {
   const T* At(int64_t part, int64_t row) const { return x + parts.Row(part, row) * columns; }
 };
 
-// Writes to `sum` in f32, the sum of the columns [begin, begin + count) of a part.
+// Writes to `sum` in f32, the sum of the columns [begin, begin + count) of rows [row, end) of a part.
 template <typename T>
-void SumColumns(const Rows<T>& rows, int64_t part, int64_t begin, int64_t count, float* sum) {
+void SumColumnsOfRun(const Rows<T>& rows, int64_t part, int64_t row, int64_t end, int64_t begin,
+                     int64_t count, float* sum) {
   std::fill_n(sum, count, 0.0f);
-  int64_t row = 0;
-  for (; row + kRows <= rows.parts.rows(); row += kRows) {
+  for (; row + kRows <= end; row += kRows) {
     const T* eight[kRows];
     for (int64_t i = 0; i < kRows; ++i) eight[i] = rows.At(part, row + i) + begin;
     AddEightRows(eight, count, sum);
   }
-  for (; row < rows.parts.rows(); ++row) AddRow(rows.At(part, row) + begin, count, sum);
+  for (; row < end; ++row) AddRow(rows.At(part, row) + begin, count, sum);
+}
+
+// Of all rows of a part, at most kColumns columns.
+template <typename T>
+void SumColumns(const Rows<T>& rows, int64_t part, int64_t begin, int64_t count, float* sum) {
+  const int64_t num_rows = rows.parts.rows();
+  SumColumnsOfRun(rows, part, 0, std::min(kRunRows, num_rows), begin, count, sum);
+  for (int64_t row = kRunRows; row < num_rows; row += kRunRows) {
+    float of_run[kColumns];
+    SumColumnsOfRun(rows, part, row, std::min(row + kRunRows, num_rows), begin, count, of_run);
+    AddInto(of_run, count, sum);
+  }
 }
 
 // The same of `num_parts` parts, a power of two, at most kColumns columns.
@@ -123,17 +148,22 @@ template <typename T>
 float SumVector(const Rows<T>& x, int64_t part) {
   if (x.parts.num_parts() == 1) return SumVector(x.x, x.parts.rows());
   constexpr int64_t kBlock = 2048;
-  static_assert(kBlock % (4 * kLanes) == 0);
-  Lanes sums[4] = {};
+  static_assert(kBlock % (4 * kLanes) == 0 && kRunElements % kBlock == 0);
   float block[kBlock];
   const int64_t rows = x.parts.rows();
-  for (int64_t begin = 0; begin < rows; begin += kBlock) {
-    const int64_t count = std::min(kBlock, rows - begin);
-    for (int64_t i = 0; i < count; ++i) block[i] = ToF32(*x.At(part, begin + i));
-    std::fill_n(block + count, kBlock - count, 0.0f);
-    for (int64_t i = 0; i < kBlock; i += kLanes) sums[i / kLanes % 4] += LoadLanes(block + i);
+  float sum = 0.0f;
+  for (int64_t run = 0; run < rows; run += kRunElements) {
+    Lanes sums[4] = {};
+    const int64_t end = std::min(run + kRunElements, rows);
+    for (int64_t begin = run; begin < end; begin += kBlock) {
+      const int64_t count = std::min(kBlock, end - begin);
+      for (int64_t i = 0; i < count; ++i) block[i] = ToF32(*x.At(part, begin + i));
+      std::fill_n(block + count, kBlock - count, 0.0f);
+      for (int64_t i = 0; i < kBlock; i += kLanes) sums[i / kLanes % 4] += LoadLanes(block + i);
+    }
+    sum += SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
-  return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return sum;
 }
 
 // The sum of a matrix of one column.
