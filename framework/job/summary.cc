@@ -61,12 +61,21 @@ std::string TrafficTable(const TrafficCounters& predicted, const TrafficCounters
   return FormatTable(rows);
 }
 
-std::string Summary(const Report& report) {
-  std::string text;
-  if (!report.steps.empty()) {
-    text += fmt::format("  loss        {:.6f} -> {:.6f} in {} steps\n", report.steps.front().loss,
-                        report.steps.back().loss, report.steps.size());
+// What tells the parameters at the end from others.
+std::string ParametersLine(const FinalState& state) {
+  std::string text = fmt::format("  parameters  sum {:.9g}", state.param_sum);
+  if (!state.param_sha256.empty()) {
+    text += fmt::format(", sha256 {}", state.param_sha256.substr(0, 16));
   }
+  return text + "\n";
+}
+
+std::string Summary(const Report& report) {
+  // Nothing has been measured.
+  if (report.steps.empty()) return "  no step was taken\n" + ParametersLine(report.final_state);
+  std::string text =
+      fmt::format("  loss        {:.6f} -> {:.6f} in {} steps\n", report.steps.front().loss,
+                  report.steps.back().loss, report.steps.size());
   if (const int64_t skipped = report.final_state.skipped_updates; skipped > 0) {
     text += fmt::format("  skipped     {} updates that were not finite\n", skipped);
   }
@@ -78,11 +87,8 @@ std::string Summary(const Report& report) {
     text += fmt::format(", {}FLOP/s per rank", FormatCount(report.speed.flops_per_step * 1000 /
                                                            report.speed.ms_per_step_median));
   }
-  text += fmt::format("\n  parameters  sum {:.9g}", report.final_state.param_sum);
-  if (!report.final_state.param_sha256.empty()) {
-    text += fmt::format(", sha256 {}", report.final_state.param_sha256.substr(0, 16));
-  }
-  text += "\n\n" + MemoryTable(report.predicted_memory, report.measured_memory) + "\n";
+  text += "\n" + ParametersLine(report.final_state);
+  text += "\n" + MemoryTable(report.predicted_memory, report.measured_memory) + "\n";
   const bool is_as_planned =
       report.predicted_memory.category_bytes == report.measured_memory.category_bytes &&
       report.predicted_memory.peak_bytes == report.measured_memory.peak_bytes;

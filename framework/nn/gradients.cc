@@ -121,6 +121,7 @@ Var custom_gradient(const GradientInputs& inputs,
   const auto fail = [&](const Status& status) {
     return trace.Fail(status.WithContext(op_names::kCustomGradient));
   };
+  if (!forward || !backward) return fail(InvalidArgument("got an empty function"));
   for (const Var& input : inputs) {
     if (const Status usable = trace.CheckUsable(input); !usable.ok()) return fail(usable);
   }

@@ -235,6 +235,10 @@ StatusOr<float> Trainer::RunStep(const std::function<Status(int64_t micro_batch)
         "step {}: got a learning rate factor of {}, expected a finite number >= 0", step_ + 1,
         lr_factor_);
   }
+  if (!feed) {
+    return InvalidArgument("step {}: got an empty function that feeds the micro-batches",
+                           step_ + 1);
+  }
   const std::vector<int64_t> skipped_before = skipped_;
   ++step_;
   stepped_ = stepping_;

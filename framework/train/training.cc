@@ -165,7 +165,9 @@ void Training::Impl::PrintStart() const {
   if (!job.is_main()) return;
   print_out(ConfigurationTable(job.config()));
   if (!job.options().resume.empty()) {
-    print_out(fmt::format("resumed after step {}\n", trainer->steps_done()));
+    const bool is_done = trainer->steps_done() >= job.options().steps;
+    print_out(fmt::format("resumed after step {}{}\n", trainer->steps_done(),
+                          is_done ? ", with all steps done" : ""));
   }
   metrics.PrintStart();
 }

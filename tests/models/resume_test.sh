@@ -22,10 +22,12 @@ run_gpt whole --steps 6
 run_gpt saved_2 --steps 6 --ranks 2 --zero 2 --bucket-mb 0.02 --save "$directory/gpt" --save-every 2 --keep 2
 test "$(ls "$directory/gpt")" = $'latest\nstep-00000004\nstep-00000006'
 run_gpt resumed_3 --steps 6 --ranks 3 --zero 3 --bucket-mb 0.01 --resume "$directory/gpt/step-00000004"
-grep "resumed after step 4" "$directory/resumed_3.out" >/dev/null
+grep "resumed after step 4$" "$directory/resumed_3.out" >/dev/null
 run_gpt resumed_1 --steps 6 --resume "$directory/gpt/step-00000004"
 ZG_COMM=messages run_gpt resumed_messages --steps 6 --ranks 4 --zero 1 --resume "$directory/gpt/step-00000004"
 run_gpt resumed_done --steps 6 --ranks 2 --zero 3 --resume "$directory/gpt" # nothing left to do
+grep "resumed after step 6, with all steps done" "$directory/resumed_done.out" >/dev/null
+grep "no step was taken" "$directory/resumed_done.out" >/dev/null
 
 for dtype in f32 bf16 f16; do
   run_recipe() { # NAME ARG...

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -175,6 +176,8 @@ TEST(UnusedInputs, MayBeFed) {
 
 TEST_F(FedInputs, AStepThatFailsDoesNotCount) {
   Start(1);
+  EXPECT_EQ(trainer_->step(std::function<Status(int64_t)>()).status().message(),
+            "step 1: got an empty function that feeds the micro-batches");
   ASSERT_TRUE(trainer_->step({{"ids", ids_}, {"y", y_}}).ok());
   const std::string digest = trainer_->digest_parameters()->sha256;
   const std::vector<int64_t> unknown = {1, 9};

@@ -293,6 +293,11 @@ std::string ErrorOf(const std::function<Var(Inputs&)>& build) {
 TEST(Gradients, MistakesAreErrors) {
   nn::Module root;
   nn::Linear layer(&root, "layer", 3, 3);
+  EXPECT_EQ(ErrorOf([&](Inputs& in) {
+              const auto same = [](const GradientInputs& inputs) { return inputs[0]; };
+              return mean(custom_gradient({layer(in.f32("x", {2, 3}))}, same, nullptr));
+            }),
+            "graph g, train: custom_gradient: got an empty function");
   EXPECT_EQ(
       ErrorOf([&](Inputs& in) {
         const Var x = in.f32("x", {2, 3});

@@ -97,7 +97,7 @@ void SumColumnsOfRun(const Rows<T>& rows, int64_t part, int64_t row, int64_t end
   for (; row < end; ++row) AddRow(rows.At(part, row) + begin, count, sum);
 }
 
-// Of all rows of a part, at most kColumns columns.
+// The same for all rows, at most kColumns columns.
 template <typename T>
 void SumColumns(const Rows<T>& rows, int64_t part, int64_t begin, int64_t count, float* sum) {
   const int64_t num_rows = rows.parts.rows();
