@@ -19,7 +19,7 @@ namespace zg::plan {
 namespace {
 
 constexpr int kMaxRanksTried = 1024;
-constexpr int kMaxCompiled = 14;
+constexpr int kMaxCompiled = 20;
 // The minimum improvement of a point of the front over its neighbours.
 constexpr double kLessMemory = 0.05;
 constexpr double kLessTime = 0.01;

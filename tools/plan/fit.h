@@ -27,7 +27,7 @@ struct FitFront {
 };
 
 // All candidates (fit_candidates.h) are estimated. Those on the front of estimated memory and time
-// are compiled, until all points of the front are plans, at most 14. Error: nothing fits; the
+// are compiled, until all points of the front are plans, at most 20. Error: nothing fits; the
 // message names the smallest candidate, the missing memory, and what would fit.
 StatusOr<FitFront> FindFront(const PlanOptions& options, int64_t budget_bytes);
 
